@@ -1,0 +1,96 @@
+//! What does a change flow mean? Options as a user writes them, and the [`CdcSpec`] that they become once validated.
+//!
+//! A spec is validated on construction; nobody re-checks later.
+
+mod options;
+mod resolve;
+
+pub use options::{CdcOptions, ColumnSelection, OnTie, SequenceColumn, StoredAs};
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Schema, SchemaRef};
+
+use crate::{error::CdcError, names};
+
+/// What a change flow means for its target: keys, kept columns, sequence type, shape of the target.
+///
+/// Built by [`CdcSpec::new`], which reports the first rule that the options break, with the names that a user needs to
+/// mend it. Two specs are equal when they mean the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CdcSpec {
+    pub(crate) stored_as: StoredAs,
+    pub(crate) on_tie: OnTie,
+    /// Kept columns, in source order: the payload and keys of an event, before any system column.
+    pub(crate) kept: SchemaRef,
+    /// Positions of the key columns in `kept`, in declared order.
+    pub(crate) keys: Vec<usize>,
+    /// Positions in `kept` of the columns whose change opens a version, in column order.
+    pub(crate) tracked: Vec<usize>,
+    /// Positions in `kept` of the non-key columns, ordered by name: the order in which payloads compare (R-TIE).
+    pub(crate) payload_by_name: Vec<usize>,
+    pub(crate) sequence_type: DataType,
+    /// Where an SCD1 target keeps the sequence of the event that wrote a row.
+    pub(crate) sequence_column: SequenceColumn,
+    pub(crate) target: SchemaRef,
+    pub(crate) side: SchemaRef,
+}
+
+impl CdcSpec {
+    /// Validates `options` against the schema of the source's change rows and the type of `SEQUENCE BY`.
+    ///
+    /// # Errors
+    /// Any [`CdcError`] that speaks of a definition: no key, unknown column, key dropped by the selection, reserved
+    /// name, a sequence type that has no order, tracked columns on a target that is not SCD2.
+    pub fn new(options: &CdcOptions, source: &Schema, sequence_type: &DataType) -> Result<Self, CdcError> {
+        resolve::resolve(options, source, sequence_type)
+    }
+
+    /// The shape of the target.
+    pub fn stored_as(&self) -> StoredAs {
+        self.stored_as
+    }
+
+    /// Names of the key columns, in declared order.
+    pub fn key_names(&self) -> Vec<&str> {
+        self.keys.iter().filter_map(|&k| self.kept.fields().get(k)).map(|f| f.name().as_str()).collect()
+    }
+
+    /// Names of the tracked columns, in column order. Meaningful for SCD2; all kept non-key columns by default.
+    pub fn tracked_names(&self) -> Vec<&str> {
+        self.tracked.iter().filter_map(|&k| self.kept.fields().get(k)).map(|f| f.name().as_str()).collect()
+    }
+
+    /// Type of the sequence values.
+    pub fn sequence_type(&self) -> &DataType {
+        &self.sequence_type
+    }
+
+    /// The kept columns of the source, keys included, in source order.
+    pub fn kept_schema(&self) -> &SchemaRef {
+        &self.kept
+    }
+
+    /// The target's schema: kept columns, then the system columns of its shape.
+    pub fn target_schema(&self) -> &SchemaRef {
+        &self.target
+    }
+
+    /// The schema of the hidden side rows: kept columns (NULL where a row has no payload), then
+    /// [`names::SEQUENCE_AT`] and [`names::SIDE_KIND`].
+    pub fn side_schema(&self) -> &SchemaRef {
+        &self.side
+    }
+
+    /// Name of the column of an SCD1 target that holds the sequence of the event that wrote the row.
+    pub fn sequence_column_name(&self) -> &str {
+        match &self.sequence_column {
+            SequenceColumn::SystemColumn => names::SEQUENCE_AT,
+            SequenceColumn::KeptColumn(name) => name,
+        }
+    }
+}
+
+pub(crate) fn schema_of(fields: impl IntoIterator<Item = arrow_schema::FieldRef>) -> SchemaRef {
+    Arc::new(Schema::new(fields.into_iter().collect::<Vec<_>>()))
+}

@@ -1,0 +1,287 @@
+//! What may the runtime ask of a table, and what may the shared middle ask of a format?
+//!
+//! Two levels. The runtime sees **rows**: [`TableFormat`], [`Table`], [`TableSnapshot`]. A format's adapter deals in
+//! **files and metadata** only: [`TableMetadata`]. What lies between (reading, pruning, deleting, rewriting and writing
+//! Parquet) is written once, in `lake`.
+//!
+//! # Contract
+//! Each line has a function of its number in `conformance`.
+//!
+//! 1. **Whole or nothing.** A snapshot shows every row of a commit or none of them.
+//! 2. **Snapshots don't move.** What a snapshot returned once it returns again, whatever was committed since.
+//! 3. **Commits build on their base.** A commit whose read set was changed by another commit after its base is a
+//!    [`CommitOutcome::Conflict`] and changes nothing.
+//! 4. **Stamps come with the rows.** [`TableSnapshot::last_batch`] of a writer is the batch of its newest commit in that
+//!    snapshot, and [`TableSnapshot::state_version`] the state version of the newest stamped commit.
+//! 5. **No batch twice.** A commit whose writer's batch is not above the one its base carries is
+//!    [`CommitOutcome::AlreadyApplied`] and changes nothing.
+//! 6. **Fencing.** A commit whose epoch is below the base's is refused with [`ErrorKind::Conflict`].
+//! 7. **Lookups miss nothing.** [`TableSnapshot::lookup`] returns every row of the given keys within the bound, each with
+//!    an id that [`TableChange::Rows`] on that snapshot deletes; it may return more rows of those keys, none of others.
+//! 8. **Deletes are exact.** Deleting ids removes those rows and no other; an id that is not of the base is an error.
+//! 9. **Schemas hold.** Rows that do not fit the table's schema are refused by name before anything is written.
+//! 10. **New columns are nullable.** A commit may add nullable columns; rows written before read as NULL there.
+//! 11. **Empty leaves the table.** After [`TableChange::Empty`] there is no row; schema and stamps remain.
+//! 12. **Creation is exclusive.** Creating a table that exists is an error; opening one that does not is `None`.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use strandline_cdc_core::{Bound, Rows};
+
+use crate::error::Error;
+
+/// Result of table operations.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Rows with their ids, as they are read.
+pub type RowStream = BoxStream<'static, Result<Rows>>;
+
+/// Rows without ids, as they are written.
+pub type BatchStream = BoxStream<'static, Result<RecordBatch>>;
+
+/// Version of a table: 0 after creation, one more with each commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableVersion(pub u64);
+
+/// Version of a table's side state; 0 is the empty state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct StateVersion(pub u64);
+
+impl fmt::Display for TableVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for StateVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Who commits: a flow of a pipeline, in one of its incarnations (a full refresh or a checkpoint reset begins a new one).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WriterId {
+    /// The pipeline.
+    pub pipeline: String,
+    /// The flow.
+    pub flow: String,
+    /// Its incarnation, from 0.
+    pub incarnation: u64,
+}
+
+/// What a commit says about itself, in the same commit as the rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitStamp {
+    /// Who commits.
+    pub writer: WriterId,
+    /// Number of the writer's batch, from 1; never used twice within an incarnation.
+    pub batch: u64,
+    /// The version of the side state that belongs to the table from this commit on.
+    pub state: StateVersion,
+    /// The writer's epoch: a commit with a lower one than the table carries is refused.
+    pub epoch: u64,
+}
+
+/// What a table is created with.
+#[derive(Debug, Clone)]
+pub struct TableDefinition {
+    /// Columns.
+    pub schema: SchemaRef,
+    /// Columns by which rows are found and files are sorted; empty for an append-only table.
+    pub keys: Vec<String>,
+    /// Properties, kept verbatim; the engine's own begin with `strandline.`.
+    pub properties: BTreeMap<String, String>,
+    /// A comment for readers.
+    pub comment: Option<String>,
+}
+
+/// A family of tables in one format at one place.
+///
+/// # Contract
+/// Lines 11 and 12 of the [module's list](self).
+#[async_trait]
+pub trait TableFormat: fmt::Debug + Send + Sync {
+    /// Name of the format, as a user writes it.
+    fn name(&self) -> &'static str;
+    /// Refuses a schema that the format can't hold, naming the column and its type; nothing is rounded silently.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    fn check_schema(&self, schema: &SchemaRef) -> Result<()>;
+    /// Creates an empty table.
+    ///
+    /// # Errors
+    /// `Conflict` when it exists; `Unsupported` for a type that the format can't hold.
+    async fn create(&self, name: &str, definition: &TableDefinition) -> Result<Arc<dyn Table>>;
+    /// Opens a table, or `None` when there is none of that name.
+    ///
+    /// # Errors
+    /// `Corrupt` when something lies there that is not such a table.
+    async fn open(&self, name: &str) -> Result<Option<Arc<dyn Table>>>;
+    /// Names of the tables, sorted.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn list(&self) -> Result<Vec<String>>;
+}
+
+/// A table that flows maintain.
+///
+/// # Contract
+/// Lines 1 to 11 of the [module's list](self).
+#[async_trait]
+pub trait Table: fmt::Debug + Send + Sync {
+    /// The newest version.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Corrupt`.
+    async fn snapshot(&self) -> Result<Arc<dyn TableSnapshot>>;
+    /// An older version.
+    ///
+    /// # Errors
+    /// `NotFound` when it is not retained.
+    async fn at(&self, version: TableVersion) -> Result<Arc<dyn TableSnapshot>>;
+    /// Commits a change that was made from `base`. After an `Err` the commit may have landed: look at
+    /// [`TableSnapshot::last_batch`] of a new snapshot before trying again.
+    ///
+    /// # Errors
+    /// `Invalid` for rows that don't fit, `Conflict` for a fenced writer, else the store's.
+    async fn commit(&self, base: &dyn TableSnapshot, change: TableChange, stamp: &CommitStamp) -> Result<CommitOutcome>;
+}
+
+/// An immutable view of one version of a table.
+///
+/// # Contract
+/// Lines 2, 4 and 7 of the [module's list](self).
+#[async_trait]
+pub trait TableSnapshot: fmt::Debug + Send + Sync {
+    /// Its version.
+    fn version(&self) -> TableVersion;
+    /// Its columns.
+    fn schema(&self) -> SchemaRef;
+    /// Its properties.
+    fn properties(&self) -> &BTreeMap<String, String>;
+    /// Number of the newest batch that this writer committed.
+    fn last_batch(&self, writer: &WriterId) -> Option<u64>;
+    /// The side state that belongs to this version.
+    fn state_version(&self) -> StateVersion;
+    /// The greatest epoch that committed.
+    fn epoch(&self) -> u64;
+    /// Rows of given keys.
+    ///
+    /// # Errors
+    /// The store's, or `Corrupt`.
+    async fn lookup(&self, plan: &LookupPlan) -> Result<RowStream>;
+    /// All rows, of all columns or of some.
+    ///
+    /// # Errors
+    /// The store's, or `Corrupt`.
+    async fn scan(&self, columns: Option<&[String]>) -> Result<BatchStream>;
+    /// The files that versions after `since`, up to this one, appended; `None` as `since` gives every file.
+    ///
+    /// # Errors
+    /// `Conflict` when a row of `since` was deleted or rewritten on the way; `NotFound` when `since` is not retained.
+    async fn appended_since(&self, since: Option<TableVersion>) -> Result<Vec<AppendedFile>>;
+    /// Rows of one file that [`TableSnapshot::appended_since`] named.
+    ///
+    /// # Errors
+    /// `NotFound` when the file is not of this version.
+    async fn read_file(&self, path: &str) -> Result<BatchStream>;
+    /// For downcasting to the adapter's own snapshot, by the adapter alone.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// A file that an append added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppendedFile {
+    /// Path within the table; its identity.
+    pub path: String,
+    /// Bytes.
+    pub size: u64,
+    /// Rows.
+    pub rows: u64,
+}
+
+/// Which rows a lookup wants.
+#[derive(Debug, Clone)]
+pub struct LookupPlan {
+    /// Distinct keys, canonical: key columns in declared order.
+    pub keys: RecordBatch,
+    /// Columns wanted; `None` for all.
+    pub columns: Option<Vec<String>>,
+    /// Only rows at or after this are needed.
+    pub bound: Option<Bound>,
+}
+
+/// A change of a table's rows.
+pub enum TableChange {
+    /// Some rows go, by the ids that a lookup on the base gave; some come. Depends on what was read from the base: a
+    /// commit of another writer in between is a conflict.
+    Rows {
+        /// Ids of rows that go.
+        deletes: Vec<u64>,
+        /// Rows that come, in the table's schema.
+        inserts: Vec<RecordBatch>,
+    },
+    /// Rows come, whatever else happened: commits of other writers in between are no conflict.
+    Append(BatchStream),
+    /// Every row goes.
+    Empty,
+    /// Every row goes, and these come.
+    Overwrite(BatchStream),
+}
+
+impl fmt::Debug for TableChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rows { deletes, inserts } => {
+                f.debug_struct("Rows").field("deletes", &deletes.len()).field("inserts", &inserts.len()).finish()
+            }
+            Self::Append(_) => f.write_str("Append"),
+            Self::Empty => f.write_str("Empty"),
+            Self::Overwrite(_) => f.write_str("Overwrite"),
+        }
+    }
+}
+
+/// How a commit ended, as far as it can be foreseen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum CommitOutcome {
+    /// It landed.
+    Committed(Committed),
+    /// The base carries this writer's batch, or a later one, already. Nothing was written.
+    AlreadyApplied {
+        /// The batch that it carries.
+        batch: u64,
+    },
+    /// Another commit came in between, and this change depends on what it may have touched: read and reconcile again.
+    Conflict {
+        /// The version to read.
+        latest: TableVersion,
+        /// Files written in vain.
+        left_over: Vec<String>,
+    },
+}
+
+/// A commit that landed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Committed {
+    /// Version that it made.
+    pub version: u64,
+    /// Rows written, moved ones included.
+    pub rows_written: u64,
+    /// Rows removed by id.
+    pub rows_deleted: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Files added.
+    pub files_added: u64,
+    /// Files removed.
+    pub files_removed: u64,
+}

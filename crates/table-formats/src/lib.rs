@@ -1,0 +1,3 @@
+//! One table contract, and its adapters.
+pub mod contract;
+pub mod error;
