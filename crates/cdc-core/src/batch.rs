@@ -1,5 +1,7 @@
 //! What goes into [`crate::CdcSpec::reconcile`] and what comes out: Arrow rows, with opaque row ids.
 
+mod validate;
+
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, UInt64Array};
 use arrow_schema::SchemaRef;
 

@@ -1,0 +1,9 @@
+//! Which event wins, which run starts and ends where? Positions and row handles only; no value is ever seen here.
+//!
+//! The shapes are one algebra at different depths: per key, an ordered list of events is settled (one winner a
+//! sequence, [`order`]) and folded into a timeline ([`timeline`]). An SCD2 target shows the whole timeline; an SCD1
+//! target shows its last point. What the algebra needs to know of values it asks: "how do the payloads of these two
+//! rows compare?", "does this event repeat its predecessor on tracked columns?".
+
+pub(crate) mod order;
+pub(crate) mod timeline;

@@ -1,0 +1,170 @@
+//! Arrow in, Arrow out: how is the algebra run over batches of rows?
+//!
+//! Keys and sequences are encoded once per batch ([`keys`], [`ordinals`]), small integers are sorted or hashed in place
+//! of rows, the algebra runs over contiguous slices, and the output is gathered with one `interleave` a column
+//! ([`gather`]). Values are compared only where the algebra asks ([`payload`]).
+
+pub(crate) mod canonical;
+pub(crate) mod gather;
+pub mod keys;
+pub(crate) mod ordinals;
+pub(crate) mod payload;
+pub(crate) mod print;
+mod scd1;
+mod scd2;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_select::take::take_arrays;
+
+use crate::{
+    batch::{Bound, ChangeBatch, Counts, Lookup, Prior, ReadPlan, Reconciliation, RowChanges},
+    columnar::keys::KeyIndex,
+    error::CdcError,
+    names,
+    spec::{CdcSpec, OnTie, StoredAs, schema_of},
+};
+
+impl CdcSpec {
+    /// What must be read before [`CdcSpec::reconcile`], so that an adapter reads no more than that.
+    ///
+    /// SCD1 asks for the sequence of the keys' rows alone: values matter only for ties, which are rare, and then
+    /// `reconcile` asks for more. SCD2 asks for the versions that end at or after the first event of their key.
+    ///
+    /// # Errors
+    /// [`CdcError::SchemaMismatch`] for a batch that was not made with this spec.
+    pub fn read_plan(&self, changes: &ChangeBatch) -> Result<ReadPlan, CdcError> {
+        let key_columns = self.key_columns(&changes.rows)?;
+        let index = KeyIndex::new(&key_columns)?;
+        let firsts = take_arrays(&key_columns, &index.first_rows(), None)?;
+        let keys = RecordBatch::try_new(schema_of(self.key_fields()), firsts)?;
+        let everything = Lookup { columns: None, bound: None };
+        let visible = match self.stored_as {
+            StoredAs::Scd1 => Lookup {
+                columns: Some(
+                    self.key_names()
+                        .into_iter()
+                        .chain([self.sequence_column_name()])
+                        .map(str::to_owned)
+                        .collect(),
+                ),
+                bound: None,
+            },
+            StoredAs::Scd2 => Lookup {
+                columns: None,
+                bound: Some(Bound {
+                    column: names::END_AT.to_owned(),
+                    at_least: scd2::first_sequences(&index, &changes.sequence)?,
+                }),
+            },
+        };
+        Ok(ReadPlan { keys, visible, hidden: everything })
+    }
+
+    /// The pure heart: what must change for the target to show `changes` too. Same inputs, same output, in the same
+    /// order.
+    ///
+    /// # Errors
+    /// [`CdcError::Tie`] under `on_tie = error`; [`CdcError::InvalidState`] when the stored rows contradict themselves;
+    /// [`CdcError::SchemaMismatch`] for rows of another schema. Nothing is to be changed then.
+    pub fn reconcile(&self, prior: &Prior, changes: &ChangeBatch) -> Result<Reconciliation, CdcError> {
+        match self.stored_as {
+            StoredAs::Scd1 => scd1::reconcile(self, prior, changes),
+            StoredAs::Scd2 => scd2::reconcile(self, prior, changes),
+        }
+    }
+
+    pub(crate) fn key_fields(&self) -> Vec<arrow_schema::FieldRef> {
+        self.keys.iter().filter_map(|&k| self.kept.fields().get(k)).cloned().collect()
+    }
+
+    /// The key columns of rows that have them, in declared order.
+    pub(crate) fn key_columns(&self, rows: &RecordBatch) -> Result<Vec<ArrayRef>, CdcError> {
+        self.key_fields().iter().map(|field| column(rows, field, "key columns")).collect()
+    }
+}
+
+/// The column of `rows` that `field` describes.
+fn column(
+    rows: &RecordBatch,
+    field: &arrow_schema::Field,
+    what: &'static str,
+) -> Result<ArrayRef, CdcError> {
+    let mismatch = |found: String| CdcError::SchemaMismatch {
+        what,
+        expected: format!("`{}` {}", field.name(), field.data_type()),
+        found,
+    };
+    match rows.column_by_name(field.name()) {
+        Some(array) if array.data_type() == field.data_type() => Ok(ArrayRef::clone(array)),
+        Some(array) => Err(mismatch(format!("type {}", array.data_type()))),
+        None => Err(mismatch("no such column".to_owned())),
+    }
+}
+
+/// Ties met in a batch; the first is kept for the message.
+#[derive(Debug, Default)]
+struct Ties {
+    count: u64,
+    first: Option<(u32, ArrayRef, usize)>,
+}
+
+impl Ties {
+    /// Notes `count` ties of the key `group` at the sequence in `sequences[row]`.
+    fn note(&mut self, count: u64, group: u32, sequences: &ArrayRef, row: usize) {
+        if count > 0 && self.first.is_none() {
+            self.first = Some((group, ArrayRef::clone(sequences), row));
+        }
+        self.count = self.count.saturating_add(count);
+    }
+
+    fn check(&self, spec: &CdcSpec, index: &KeyIndex, changes: &ChangeBatch) -> Result<(), CdcError> {
+        let (OnTie::Error, Some((group, sequences, row))) = (spec.on_tie, &self.first) else {
+            return Ok(());
+        };
+        Err(CdcError::Tie {
+            key: key_text(spec, index, changes, *group)?,
+            sequence: print::value(sequences, *row),
+            count: usize::try_from(self.count).unwrap_or(usize::MAX),
+        })
+    }
+}
+
+/// A key of the batch as text, for messages.
+fn key_text(spec: &CdcSpec, index: &KeyIndex, changes: &ChangeBatch, group: u32) -> Result<String, CdcError> {
+    let row = index.first_row(group);
+    let parts: Vec<String> = spec
+        .key_fields()
+        .iter()
+        .zip(spec.key_columns(&changes.rows)?)
+        .map(|(field, array)| format!("{}={}", field.name(), print::value(&array, row)))
+        .collect();
+    Ok(parts.join(", "))
+}
+
+/// Nothing changes.
+fn unchanged(spec: &CdcSpec, counts: Counts) -> Reconciliation {
+    let none = |schema: &arrow_schema::SchemaRef| RowChanges {
+        deletes: arrow_array::UInt64Array::from(Vec::<u64>::new()),
+        inserts: RecordBatch::new_empty(arrow_schema::SchemaRef::clone(schema)),
+    };
+    Reconciliation::Done(crate::batch::Reconciled { target: none(&spec.target), side: none(&spec.side), counts })
+}
+
+/// Row numbers fit `u32` by construction: a batch of more rows is refused on entry.
+#[expect(clippy::cast_possible_truncation, reason = "ChangeBatch and Rows are checked against u32::MAX rows on entry")]
+fn row_number(row: usize) -> u32 {
+    row as u32
+}
+
+/// Refuses prior rows that are too many to be numbered.
+pub(crate) fn check_len(rows: &RecordBatch, what: &'static str) -> Result<(), CdcError> {
+    if u32::try_from(rows.num_rows()).is_ok_and(|n| n < u32::MAX) {
+        Ok(())
+    } else {
+        Err(CdcError::SchemaMismatch {
+            what,
+            expected: "fewer than 4294967295 rows".to_owned(),
+            found: rows.num_rows().to_string(),
+        })
+    }
+}

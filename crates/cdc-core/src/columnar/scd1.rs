@@ -1,0 +1,279 @@
+//! SCD1: which event of a key is the newest?
+//!
+//! The state of a key is its newest event: a target row when that is an upsert, a side row when it is a delete (a
+//! tombstone). A batch is folded to its winner a key, and that is related to the stored event.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, Int8Array, RecordBatch, UInt32Array, UInt64Array, new_null_array};
+use arrow_select::take::take;
+
+use super::{
+    Ties, check_len, column,
+    gather::column_or_null,
+    keys::{KeyIndex, UNKNOWN},
+    ordinals::ordinals,
+    payload::{PayloadOrder, RowRef},
+    row_number, unchanged,
+};
+use crate::{
+    algebra::order::{Event, Op, Ordinal, Relation, relate},
+    batch::{ChangeBatch, Counts, Lookup, Prior, Reconciled, Reconciliation, RowChanges},
+    error::CdcError,
+    names,
+    side::SideKind,
+    spec::CdcSpec,
+};
+
+const BATCH: usize = 0;
+const VISIBLE: usize = 1;
+
+/// What is stored of a key: rows of the prior, by number.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stored {
+    visible: Option<u32>,
+    tombstone: Option<u32>,
+}
+
+struct Input<'a> {
+    changes: &'a ChangeBatch,
+    prior: &'a Prior,
+    index: KeyIndex,
+    /// Per key of the batch.
+    stored: Vec<Stored>,
+    batch_at: Vec<Ordinal>,
+    /// `None` for a row that has no sequence (written by hand): older than everything.
+    visible_at: Vec<Option<Ordinal>>,
+    hidden_at: Vec<Ordinal>,
+    payload: PayloadOrder,
+    /// Whether the prior has values to compare, or keys and sequences only.
+    wide: bool,
+}
+
+pub(super) fn reconcile(
+    spec: &CdcSpec,
+    prior: &Prior,
+    changes: &ChangeBatch,
+) -> Result<Reconciliation, CdcError> {
+    let input = Input::new(spec, prior, changes)?;
+    let mut counts = Counts { events: changes.len() as u64, ..Counts::default() };
+    let mut ties = Ties::default();
+    let winners = input.winners(&mut ties);
+    input.count_late(&mut counts);
+    let mut effects = Effects::default();
+    for (group, winner) in winners.iter().enumerate() {
+        let Some(winner) = winner else { continue };
+        match input.apply(row_number(group), *winner, &mut ties, &mut effects) {
+            Verdict::Decided => {}
+            Verdict::NeedsValues => {
+                let mut plan = spec.read_plan(changes)?;
+                plan.visible = Lookup { columns: None, bound: None };
+                return Ok(Reconciliation::ReadMore(plan));
+            }
+        }
+    }
+    ties.check(spec, &input.index, changes)?;
+    counts.tied = ties.count;
+    counts.upserted = effects.upserts.len() as u64;
+    counts.deleted = effects.deleted;
+    if effects.is_empty() {
+        return Ok(unchanged(spec, counts));
+    }
+    Ok(Reconciliation::Done(Reconciled {
+        target: effects.target(spec, &input)?,
+        side: effects.side(spec, &input)?,
+        counts,
+    }))
+}
+
+enum Verdict {
+    Decided,
+    NeedsValues,
+}
+
+impl<'a> Input<'a> {
+    fn new(spec: &CdcSpec, prior: &'a Prior, changes: &'a ChangeBatch) -> Result<Self, CdcError> {
+        check_len(&prior.visible.batch, "target rows")?;
+        check_len(&prior.hidden.batch, "side rows")?;
+        let index = KeyIndex::new(&spec.key_columns(&changes.rows)?)?;
+        let sequence_field = arrow_schema::Field::new(spec.sequence_column_name(), spec.sequence_type.clone(), true);
+        let visible_sequence = column(&prior.visible.batch, &sequence_field, "target rows")?;
+        let side_field = arrow_schema::Field::new(names::SEQUENCE_AT, spec.sequence_type.clone(), true);
+        let hidden_sequence = column(&prior.hidden.batch, &side_field, "side rows")?;
+        let mut all = ordinals(&[&changes.sequence, &visible_sequence, &hidden_sequence])?.into_iter();
+        let mut next = || all.next().unwrap_or_default();
+        let (batch_at, visible_words, hidden_at) = (next(), next(), next());
+        let visible_at = visible_words
+            .into_iter()
+            .enumerate()
+            .map(|(row, at)| visible_sequence.is_valid(row).then_some(at))
+            .collect();
+        let payload_fields: Vec<_> = spec.payload_by_name.iter().filter_map(|&i| spec.kept.fields().get(i)).collect();
+        let wide = payload_fields.iter().all(|f| prior.visible.batch.column_by_name(f.name()).is_some());
+        let values = |rows: &RecordBatch| {
+            payload_fields.iter().map(|f| column_or_null(rows, f)).collect::<Result<Vec<_>, _>>()
+        };
+        let payload = PayloadOrder::new(&[values(&changes.rows)?, values(&prior.visible.batch)?])?;
+        let stored = stored(spec, prior, &index)?;
+        Ok(Self { changes, prior, index, stored, batch_at, visible_at, hidden_at, payload, wide })
+    }
+
+    fn batch_event(&self, row: usize) -> Event<RowRef> {
+        let op = if self.changes.deletes.value(row) { Op::Delete } else { Op::Upsert };
+        Event { at: at(&self.batch_at, row), op, row: RowRef { source: BATCH, row } }
+    }
+
+    /// The winner of each key of the batch.
+    fn winners(&self, ties: &mut Ties) -> Vec<Option<Event<RowRef>>> {
+        let mut winners: Vec<Option<Event<RowRef>>> = vec![None; self.index.len()];
+        for (row, &group) in self.index.groups().iter().enumerate() {
+            let event = self.batch_event(row);
+            let Some(slot) = winners.get_mut(group as usize) else { continue };
+            let Some(best) = slot else {
+                *slot = Some(event);
+                continue;
+            };
+            let (relation, tie) = relate(event, *best, |a, b| self.payload.compare(a, b));
+            ties.note(u64::from(tie), group, &self.changes.sequence, row);
+            if relation == Relation::After {
+                *slot = Some(event);
+            }
+        }
+        winners
+    }
+
+    /// Counts the events that are older than what is stored of their key.
+    fn count_late(&self, counts: &mut Counts) {
+        for (row, &group) in self.index.groups().iter().enumerate() {
+            let stored = self.stored.get(group as usize).copied().unwrap_or_default();
+            let (event_at, is_delete) = (at(&self.batch_at, row), self.changes.deletes.value(row));
+            let row_at = stored.visible.and_then(|v| self.visible_at.get(v as usize).copied().flatten());
+            let tombstone_at = stored.tombstone.map(|h| at(&self.hidden_at, h as usize));
+            if row_at.max(tombstone_at).is_some_and(|known| event_at < known) {
+                counts.late += 1;
+            }
+            if !is_delete && tombstone_at.is_some_and(|known| event_at < known) {
+                counts.tombstone_defeated += 1;
+            }
+        }
+    }
+
+    /// Relates a key's winner to what is stored of the key, and notes what follows.
+    fn apply(&self, group: u32, winner: Event<RowRef>, ties: &mut Ties, effects: &mut Effects) -> Verdict {
+        let stored = self.stored.get(group as usize).copied().unwrap_or_default();
+        if let Some(tombstone) = stored.tombstone {
+            let event = Event { at: at(&self.hidden_at, tombstone as usize), op: Op::Delete, row: winner.row };
+            let (relation, _) = relate(winner, event, |_, _| std::cmp::Ordering::Equal);
+            if relation != Relation::After {
+                return Verdict::Decided;
+            }
+        }
+        let row_at = stored.visible.map(|row| (row, self.visible_at.get(row as usize).copied().flatten()));
+        if let Some((row, Some(row_at))) = row_at {
+            let event = Event {
+                at: row_at,
+                op: Op::Upsert,
+                row: RowRef { source: VISIBLE, row: row as usize },
+            };
+            if winner.op == Op::Upsert && winner.at == row_at && !self.wide {
+                return Verdict::NeedsValues;
+            }
+            let (relation, tie) = relate(winner, event, |a, b| self.payload.compare(a, b));
+            ties.note(u64::from(tie), group, &self.changes.sequence, winner.row.row);
+            if relation != Relation::After {
+                return Verdict::Decided;
+            }
+        }
+        effects.replace(stored, winner);
+        Verdict::Decided
+    }
+}
+
+fn at(ordinals: &[Ordinal], row: usize) -> Ordinal {
+    ordinals.get(row).copied().unwrap_or_default()
+}
+
+/// The stored rows of each key of the batch. More than one row a key is a damaged target.
+fn stored(spec: &CdcSpec, prior: &Prior, index: &KeyIndex) -> Result<Vec<Stored>, CdcError> {
+    let mut stored = vec![Stored::default(); index.len()];
+    let duplicate = |rows: &RecordBatch, row: usize, what: &str| CdcError::InvalidState {
+        key: super::print::row(rows, row),
+        why: format!("the key has several {what}"),
+    };
+    for (row, group) in index.probe(&spec.key_columns(&prior.visible.batch)?)?.into_iter().enumerate() {
+        let Some(slot) = stored.get_mut(group as usize).filter(|_| group != UNKNOWN) else { continue };
+        if slot.visible.replace(row_number(row)).is_some() {
+            return Err(duplicate(&prior.visible.batch, row, "target rows"));
+        }
+    }
+    for (row, group) in index.probe(&spec.key_columns(&prior.hidden.batch)?)?.into_iter().enumerate() {
+        let Some(slot) = stored.get_mut(group as usize).filter(|_| group != UNKNOWN) else { continue };
+        if slot.tombstone.replace(row_number(row)).is_some() {
+            return Err(duplicate(&prior.hidden.batch, row, "tombstones"));
+        }
+    }
+    Ok(stored)
+}
+
+/// What is to change: rows of the batch that come, rows of the prior that go.
+#[derive(Debug, Default)]
+struct Effects {
+    upserts: Vec<u32>,
+    tombstones: Vec<u32>,
+    visible_gone: Vec<u32>,
+    hidden_gone: Vec<u32>,
+    deleted: u64,
+}
+
+impl Effects {
+    fn is_empty(&self) -> bool {
+        [&self.upserts, &self.tombstones, &self.visible_gone, &self.hidden_gone].iter().all(|v| v.is_empty())
+    }
+
+    /// The stored event of a key gives way to `winner`.
+    fn replace(&mut self, stored: Stored, winner: Event<RowRef>) {
+        self.visible_gone.extend(stored.visible);
+        self.hidden_gone.extend(stored.tombstone);
+        let row = row_number(winner.row.row);
+        match winner.op {
+            Op::Upsert => self.upserts.push(row),
+            Op::Delete => {
+                self.tombstones.push(row);
+                self.deleted += u64::from(stored.visible.is_some());
+            }
+        }
+    }
+
+    fn target(&self, spec: &CdcSpec, input: &Input<'_>) -> Result<RowChanges, CdcError> {
+        let rows = UInt32Array::from(self.upserts.clone());
+        let columns = spec.target.fields().iter().map(|field| match input.changes.rows.column_by_name(field.name()) {
+            Some(column) => take(column, &rows, None),
+            None => take(&input.changes.sequence, &rows, None),
+        });
+        let inserts = RecordBatch::try_new(Arc::clone(&spec.target), columns.collect::<Result<_, _>>()?)?;
+        Ok(RowChanges { deletes: ids(&input.prior.visible.ids, &self.visible_gone), inserts })
+    }
+
+    fn side(&self, spec: &CdcSpec, input: &Input<'_>) -> Result<RowChanges, CdcError> {
+        let rows = UInt32Array::from(self.tombstones.clone());
+        let columns = spec.side.fields().iter().enumerate().map(|(i, field)| {
+            if spec.keys.contains(&i) {
+                return take(input.changes.rows.column(i), &rows, None);
+            }
+            match field.name().as_str() {
+                names::SEQUENCE_AT => take(&input.changes.sequence, &rows, None),
+                names::SIDE_KIND => {
+                    Ok(Arc::new(Int8Array::from(vec![SideKind::Delete.code(); rows.len()])) as ArrayRef)
+                }
+                _ => Ok(new_null_array(field.data_type(), rows.len())),
+            }
+        });
+        let inserts = RecordBatch::try_new(Arc::clone(&spec.side), columns.collect::<Result<_, _>>()?)?;
+        Ok(RowChanges { deletes: ids(&input.prior.hidden.ids, &self.hidden_gone), inserts })
+    }
+}
+
+/// The ids of rows, in the order of the rows.
+pub(super) fn ids(all: &UInt64Array, rows: &[u32]) -> UInt64Array {
+    rows.iter().filter_map(|&row| all.values().get(row as usize)).copied().collect::<Vec<_>>().into()
+}

@@ -1,0 +1,144 @@
+//! SCD2: how do the events of a key become versions, and which stored rows must change for it?
+//!
+//! 1. [`events`]: the stored rows of the batch's keys are read back as the events that they stand for, from the first
+//!    row that the batch can touch on; the batch's events join them, in order.
+//! 2. The algebra settles each sequence and folds each key into versions.
+//! 3. [`effects`]: what the fold found is compared with what is stored; only the difference is put out.
+
+mod effects;
+mod events;
+
+use arrow_array::{ArrayRef, UInt32Array};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::ArrowError;
+use arrow_select::take::take;
+
+use self::{
+    effects::Effects,
+    events::{Entry, Source, Sources},
+};
+use super::{
+    Ties, check_len,
+    gather::Column,
+    keys::KeyIndex,
+    ordinals::ordinals,
+    payload::{PayloadOrder, repeats},
+    row_number, unchanged,
+};
+use crate::{
+    algebra::{
+        order::{Event, Op, settle},
+        timeline::{Found, fold},
+    },
+    batch::{ChangeBatch, Counts, Prior, Reconciled, Reconciliation},
+    error::CdcError,
+    spec::CdcSpec,
+};
+
+/// The first sequence of each key in a batch, in the order of the key numbers.
+pub(super) fn first_sequences(index: &KeyIndex, sequence: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let at = ordinals(&[sequence])?.pop().unwrap_or_default();
+    let ordinal = |row: u32| at.get(row as usize).copied().unwrap_or_default();
+    let mut firsts: Vec<u32> = (0..index.len()).map(|g| row_number(index.first_row(row_number(g)))).collect();
+    for (row, &group) in index.groups().iter().enumerate() {
+        let row = row_number(row);
+        if let Some(first) = firsts.get_mut(group as usize)
+            && ordinal(row) < ordinal(*first)
+        {
+            *first = row;
+        }
+    }
+    take(sequence, &UInt32Array::from(firsts), None)
+}
+
+pub(super) fn reconcile(
+    spec: &CdcSpec,
+    prior: &Prior,
+    changes: &ChangeBatch,
+) -> Result<Reconciliation, CdcError> {
+    check_len(&prior.visible.batch, "target rows")?;
+    check_len(&prior.hidden.batch, "side rows")?;
+    let index = KeyIndex::new(&spec.key_columns(&changes.rows)?)?;
+    let sources = Sources::new(spec, prior, changes)?;
+    let mut counts = Counts { events: changes.len() as u64, ..Counts::default() };
+    let mut events = events::collect(spec, &sources, &index, &mut counts)?;
+
+    let mut ties = Ties::default();
+    let settled = settle_all(&mut events.entries, &sources, &mut ties)?;
+    ties.check(spec, &index, changes)?;
+    counts.tied = ties.count;
+
+    let repeated = repeated(spec, &sources, &settled)?;
+    let mut effects = Effects::new(&sources, &events.region, &settled);
+    for key in settled.chunk_by(|a, b| a.group == b.group).scan(0, |from, key| {
+        let range = *from..*from + key.len();
+        *from = range.end;
+        Some(range)
+    }) {
+        fold(
+            key,
+            |i| settled.get(i).map_or(Op::Delete, |entry| entry.op),
+            |i| i > 0 && repeated.value(i - 1),
+            |found| match found {
+                Found::Version(version) => effects.version(version),
+                Found::UnmatchedDelete(i) => effects.unmatched_delete(i),
+            },
+        );
+    }
+    let (target, side) = effects.finish(spec, &sources)?;
+    counts.upserted = target.inserts.num_rows() as u64;
+    counts.deleted = deletes_in_effect(&settled);
+    if target.is_empty() && side.is_empty() {
+        return Ok(unchanged(spec, counts));
+    }
+    Ok(Reconciliation::Done(Reconciled { target, side, counts }))
+}
+
+/// Delete events of the batch that end a version: those that directly follow an upsert of their key.
+fn deletes_in_effect(settled: &[Entry]) -> u64 {
+    let ends = |pair: &&[Entry]| {
+        matches!(pair, [before, delete]
+            if before.group == delete.group
+                && before.op == Op::Upsert
+                && delete.op == Op::Delete
+                && delete.source == Source::Batch)
+    };
+    settled.windows(2).filter(ends).count() as u64
+}
+
+/// Sorts the events and keeps one a sequence of a key.
+fn settle_all(entries: &mut [Entry], sources: &Sources<'_>, ties: &mut Ties) -> Result<Vec<Entry>, CdcError> {
+    // What is stored sorts before what is new, so that an event received again changes nothing.
+    entries.sort_unstable_by_key(|e| (e.group, e.at, e.op, e.source, e.row));
+    let alike = |a: &Entry, b: &Entry| a.group == b.group && a.at == b.at;
+    if !entries.windows(2).any(|pair| matches!(pair, [a, b] if alike(a, b))) {
+        return Ok(entries.to_vec());
+    }
+    let payload = PayloadOrder::new(&sources.payloads)?;
+    let mut settled = Vec::with_capacity(entries.len());
+    for same in entries.chunk_by(alike) {
+        let [only] = same else {
+            let events = same.iter().map(|entry| Event { at: entry.at, op: entry.op, row: entry });
+            let compare = |a: &Entry, b: &Entry| payload.compare(a.payload(), b.payload());
+            if let Some((winner, met)) = settle(events, compare) {
+                let place = winner.row.sequence();
+                if let Some(sequences) = sources.sequences.sources().get(place.source) {
+                    ties.note(met, winner.row.group, sequences, place.row);
+                }
+                settled.push(*winner.row);
+            }
+            continue;
+        };
+        settled.push(*only);
+    }
+    Ok(settled)
+}
+
+/// For each settled event but the first: does it equal the one before on the tracked columns?
+fn repeated(spec: &CdcSpec, sources: &Sources<'_>, settled: &[Entry]) -> Result<BooleanBuffer, CdcError> {
+    let tracked = spec.tracked.iter().filter_map(|&i| sources.columns.get(i));
+    let gathered = tracked
+        .map(|column: &Column| column.gather(settled.iter().map(|entry| Some(entry.payload()))))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(repeats(&gathered, settled.len())?)
+}

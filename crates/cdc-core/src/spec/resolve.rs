@@ -1,0 +1,209 @@
+//! From options to a spec: names are resolved, rules are checked, schemas are derived.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+
+use super::{CdcOptions, CdcSpec, ColumnSelection, SequenceColumn, StoredAs, schema_of};
+use crate::{error::CdcError, names};
+
+pub(super) fn resolve(
+    options: &CdcOptions,
+    source: &Schema,
+    sequence_type: &DataType,
+) -> Result<CdcSpec, CdcError> {
+    check_source(source)?;
+    if !is_orderable(sequence_type) {
+        return Err(CdcError::NonOrderableSequence { data_type: sequence_type.clone() });
+    }
+    let kept = select(source, &options.columns)?;
+    let keys = resolve_keys(&options.keys, source, &kept)?;
+    let tracked = resolve_tracked(options, &kept, &keys)?;
+    let sequence_column = resolve_sequence_column(options, &kept, sequence_type)?;
+    let mut payload_by_name: Vec<usize> = (0..kept.fields().len()).filter(|i| !keys.contains(i)).collect();
+    payload_by_name.sort_by(|&a, &b| kept.field(a).name().cmp(kept.field(b).name()));
+    Ok(CdcSpec {
+        stored_as: options.stored_as,
+        on_tie: options.on_tie,
+        target: target_schema(options.stored_as, &kept, &sequence_column, sequence_type),
+        side: side_schema(&kept, sequence_type),
+        kept,
+        keys,
+        tracked,
+        payload_by_name,
+        sequence_type: sequence_type.clone(),
+        sequence_column,
+    })
+}
+
+fn check_source(source: &Schema) -> Result<(), CdcError> {
+    for (i, field) in source.fields().iter().enumerate() {
+        if names::is_reserved(field.name()) {
+            return Err(CdcError::ReservedColumn { column: field.name().clone() });
+        }
+        if source.fields().iter().take(i).any(|f| f.name() == field.name()) {
+            return Err(CdcError::AmbiguousSource { column: field.name().clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Position of `name` in `schema`: the exact name first, else the only one that differs in case alone.
+fn position(schema: &Schema, name: &str, clause: &'static str) -> Result<usize, CdcError> {
+    if let Ok(exact) = schema.index_of(name) {
+        return Ok(exact);
+    }
+    let folded = name.to_lowercase();
+    let fits: Vec<usize> =
+        (0..schema.fields().len()).filter(|&i| schema.field(i).name().to_lowercase() == folded).collect();
+    match fits.as_slice() {
+        [only] => Ok(*only),
+        [] => Err(CdcError::UnknownColumn {
+            clause,
+            column: name.to_owned(),
+            available: schema.fields().iter().map(|f| f.name().clone()).collect(),
+        }),
+        several => Err(CdcError::AmbiguousColumn {
+            clause,
+            column: name.to_owned(),
+            candidates: several.iter().map(|&i| schema.field(i).name().clone()).collect(),
+        }),
+    }
+}
+
+fn positions(schema: &Schema, list: &[String], clause: &'static str) -> Result<Vec<usize>, CdcError> {
+    let mut found = Vec::with_capacity(list.len());
+    for name in list {
+        let at = position(schema, name, clause)?;
+        if found.contains(&at) {
+            return Err(CdcError::DuplicateColumn { clause, column: schema.field(at).name().clone() });
+        }
+        found.push(at);
+    }
+    Ok(found)
+}
+
+/// The kept columns, always in source order whatever the order of the list.
+fn select(source: &Schema, selection: &ColumnSelection) -> Result<SchemaRef, CdcError> {
+    let all = source.fields();
+    let kept: Vec<FieldRef> = match selection {
+        ColumnSelection::All => all.iter().cloned().collect(),
+        ColumnSelection::Only(list) => {
+            if list.is_empty() {
+                return Err(CdcError::EmptyColumnList { clause: "COLUMNS" });
+            }
+            let wanted = positions(source, list, "COLUMNS")?;
+            all.iter().enumerate().filter(|(i, _)| wanted.contains(i)).map(|(_, f)| Arc::clone(f)).collect()
+        }
+        ColumnSelection::Except(list) => {
+            let dropped = positions(source, list, "COLUMNS * EXCEPT")?;
+            all.iter().enumerate().filter(|(i, _)| !dropped.contains(i)).map(|(_, f)| Arc::clone(f)).collect()
+        }
+    };
+    Ok(schema_of(kept.into_iter().map(|f| Arc::new(f.as_ref().clone().with_nullable(true)))))
+}
+
+fn resolve_keys(list: &[String], source: &Schema, kept: &Schema) -> Result<Vec<usize>, CdcError> {
+    if list.is_empty() {
+        return Err(CdcError::EmptyKeys);
+    }
+    let in_source = positions(source, list, "KEYS")?;
+    let mut keys = Vec::with_capacity(list.len());
+    for at in in_source {
+        let field = source.field(at);
+        let Ok(key) = kept.index_of(field.name()) else {
+            return Err(CdcError::KeyNotSelected { key: field.name().clone() });
+        };
+        if !is_orderable(field.data_type()) {
+            return Err(CdcError::UnhashableKey { key: field.name().clone(), data_type: field.data_type().clone() });
+        }
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+fn resolve_tracked(options: &CdcOptions, kept: &Schema, keys: &[usize]) -> Result<Vec<usize>, CdcError> {
+    const CLAUSE: &str = "TRACK HISTORY ON";
+    let non_keys = (0..kept.fields().len()).filter(|i| !keys.contains(i));
+    let (listed, selected) = match &options.track_history {
+        ColumnSelection::All => return Ok(non_keys.collect()),
+        ColumnSelection::Only(list) if list.is_empty() => return Err(CdcError::EmptyColumnList { clause: CLAUSE }),
+        ColumnSelection::Only(list) => {
+            let listed = positions(kept, list, CLAUSE)?;
+            let mut sorted = listed.clone();
+            sorted.sort_unstable();
+            (listed, sorted)
+        }
+        ColumnSelection::Except(list) => {
+            let listed = positions(kept, list, "TRACK HISTORY ON * EXCEPT")?;
+            let rest = non_keys.filter(|i| !listed.contains(i)).collect();
+            (listed, rest)
+        }
+    };
+    if options.stored_as != StoredAs::Scd2 {
+        return Err(CdcError::TrackHistoryRequiresScd2 { stored_as: options.stored_as });
+    }
+    match listed.iter().find(|i| keys.contains(i)) {
+        Some(&key) => Err(CdcError::TrackedKey { column: kept.field(key).name().clone() }),
+        None => Ok(selected),
+    }
+}
+
+fn resolve_sequence_column(
+    options: &CdcOptions,
+    kept: &Schema,
+    sequence_type: &DataType,
+) -> Result<SequenceColumn, CdcError> {
+    let SequenceColumn::KeptColumn(name) = &options.sequence_column else {
+        return Ok(SequenceColumn::SystemColumn);
+    };
+    let field = kept.field(position(kept, name, "SEQUENCE BY")?);
+    if field.data_type() != sequence_type {
+        return Err(CdcError::SequenceColumnType {
+            column: field.name().clone(),
+            found: field.data_type().clone(),
+            expected: sequence_type.clone(),
+        });
+    }
+    Ok(SequenceColumn::KeptColumn(field.name().clone()))
+}
+
+fn system(name: &str, data_type: &DataType) -> FieldRef {
+    Arc::new(Field::new(name, data_type.clone(), true))
+}
+
+fn target_schema(
+    stored_as: StoredAs,
+    kept: &Schema,
+    sequence_column: &SequenceColumn,
+    sequence_type: &DataType,
+) -> SchemaRef {
+    let system_columns: Vec<FieldRef> = match (stored_as, sequence_column) {
+        (StoredAs::Scd1, SequenceColumn::KeptColumn(_)) => vec![],
+        (StoredAs::Scd1, SequenceColumn::SystemColumn) => vec![system(names::SEQUENCE_AT, sequence_type)],
+        (StoredAs::Scd2, _) => vec![system(names::START_AT, sequence_type), system(names::END_AT, sequence_type)],
+    };
+    schema_of(kept.fields().iter().cloned().chain(system_columns))
+}
+
+fn side_schema(kept: &Schema, sequence_type: &DataType) -> SchemaRef {
+    let system_columns = [system(names::SEQUENCE_AT, sequence_type), system(names::SIDE_KIND, &DataType::Int8)];
+    schema_of(kept.fields().iter().cloned().chain(system_columns))
+}
+
+/// True for types whose values have one total order, which serves as sequence order and as key equality.
+fn is_orderable(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Struct(fields) => !fields.is_empty() && fields.iter().all(|f| is_orderable(f.data_type())),
+        DataType::Dictionary(_, value) => is_orderable(value),
+        DataType::Boolean
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_) => true,
+        other => other.is_primitive() && !matches!(other, DataType::Interval(_)),
+    }
+}
