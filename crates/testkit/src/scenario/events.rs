@@ -1,0 +1,145 @@
+//! Which events does a batch hold?
+//!
+//! A batch is refused whole: by a NULL key, by a NULL in a sequence, or by a wrong list of columns to update.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Batch, BatchKind, Condition, Scenario, Selection};
+use crate::reference::{self, Event, Op, Row, Value};
+
+impl Scenario {
+    /// The batch as events of the reference model.
+    ///
+    /// # Errors
+    /// The condition by which the whole batch is refused, with its name first.
+    pub fn events(&self, batch: &Batch) -> Result<Vec<Event>, String> {
+        let columns = &batch.table.columns;
+        let rows =
+            batch.table.rows.iter().map(|row| columns.iter().cloned().zip(row.iter().cloned()).collect());
+        match &batch.kind {
+            BatchKind::Changes => rows.map(|row: Row| self.event(&row)).collect(),
+            BatchKind::Snapshot(version) => self.snapshot(version, rows.collect()),
+        }
+    }
+
+    fn event(&self, row: &Row) -> Result<Event, String> {
+        let op = self.op(row);
+        let key = if op == Op::Truncate { vec![] } else { self.key(row)? };
+        let seq = sequence(row, &self.sequence, "AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE")?;
+        let sys = match self.system_sequence.as_slice() {
+            [] => None,
+            columns => Some(sequence(row, columns, "AUTOCDC_MICROBATCH_VALIDATION.NULL_SYSTEM_SEQUENCE")?),
+        };
+        if op != Op::Upsert {
+            return Ok(Event { key, seq, op, values: BTreeMap::new(), authored: None, sys });
+        }
+        let authored = self.authored(row)?;
+        Ok(Event { key, seq, op, values: self.payload(row), authored, sys })
+    }
+
+    fn snapshot(&self, version: &Value, rows: Vec<Row>) -> Result<Vec<Event>, String> {
+        let mut seen = BTreeSet::new();
+        let mut image = Vec::new();
+        for row in rows {
+            let key = self.key(&row)?;
+            if !seen.insert(key.clone()) {
+                return Err(format!("APPLY_CHANGES_FROM_SNAPSHOT_ERROR.DUPLICATE_KEY_VIOLATION: {key:?}"));
+            }
+            image.push((key, self.payload(&row)));
+        }
+        Ok(reference::snapshot(version, image))
+    }
+
+    fn op(&self, row: &Row) -> Op {
+        let holds = |condition: &Option<Condition>| {
+            condition.as_ref().is_some_and(|condition| row.get(&condition.column) == Some(&condition.value))
+        };
+        if holds(&self.truncate_when) {
+            Op::Truncate
+        } else if holds(&self.retract_when) {
+            Op::Retract
+        } else if holds(&self.delete_when) {
+            Op::Delete
+        } else {
+            Op::Upsert
+        }
+    }
+
+    fn key(&self, row: &Row) -> Result<Vec<Value>, String> {
+        let part = |name: &String| match row.get(name) {
+            Some(value) if !value.is_null() => Ok(value.as_key()),
+            _ => Err(format!("AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY: {name} in {row:?}")),
+        };
+        self.keys.iter().map(part).collect()
+    }
+
+    /// Names of the kept columns that are not keys.
+    fn payload_columns(&self) -> impl Iterator<Item = &String> {
+        self.kept().map(|(name, _)| name).filter(|name| !self.keys.contains(name))
+    }
+
+    /// The kept columns that are not keys; NULL where the batch lacks one.
+    fn payload(&self, row: &Row) -> Row {
+        self.payload_columns()
+            .map(|name| (name.clone(), row.get(name).cloned().unwrap_or(Value::Null)))
+            .collect()
+    }
+
+    /// What an upsert sets; `None` if that is the whole row.
+    fn authored(&self, row: &Row) -> Result<Option<BTreeSet<String>>, String> {
+        let carried: BTreeSet<String> =
+            self.payload_columns().filter(|name| row.contains_key(*name)).cloned().collect();
+        if let Some(mask) = &self.columns_to_update {
+            return match row.get(mask) {
+                Some(Value::List(names)) => self.listed(names, &carried).map(Some),
+                _ => Ok(Some(carried)),
+            };
+        }
+        if let Some(ignored) = &self.ignore_null_updates {
+            return Ok(Some(carried.iter().flat_map(|name| provided(name, &row[name], ignored)).collect()));
+        }
+        let whole = carried.len() == self.payload_columns().count();
+        Ok(if whole { None } else { Some(carried) })
+    }
+
+    fn listed(&self, names: &[Value], carried: &BTreeSet<String>) -> Result<BTreeSet<String>, String> {
+        let listed = |name: &Value| match name {
+            Value::Text(name) if carried.contains(name) => Ok(name.clone()),
+            other => Err(format!(
+                "AUTOCDC_COLUMNS_TO_UPDATE_INVALID: {} lists {other:?}, which is no column to update",
+                self.columns_to_update.as_deref().unwrap_or_default(),
+            )),
+        };
+        names.iter().map(listed).collect()
+    }
+}
+
+/// The leaves of a column that a record provides, where NULL may mean that it does not.
+fn provided(name: &str, value: &Value, ignored: &Selection) -> Vec<String> {
+    if ignored.contains(name) { non_null_leaves(name.to_owned(), value) } else { vec![name.to_owned()] }
+}
+
+fn non_null_leaves(path: String, value: &Value) -> Vec<String> {
+    match value {
+        Value::Null => vec![],
+        Value::Struct(fields) => {
+            fields.iter().flat_map(|(name, value)| non_null_leaves(format!("{path}.{name}"), value)).collect()
+        }
+        Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Text(_)
+        | Value::Bytes(_)
+        | Value::List(_)
+        | Value::Map(_) => vec![path],
+    }
+}
+
+fn sequence(row: &Row, columns: &[String], condition: &str) -> Result<Value, String> {
+    let value = |name: &String| row.get(name).cloned().unwrap_or(Value::Null);
+    let sequence = match columns {
+        [column] => value(column),
+        several => Value::fields(several.iter().map(|name| (name.clone(), value(name)))),
+    };
+    if sequence.has_null() { Err(format!("{condition}: in {row:?}")) } else { Ok(sequence) }
+}

@@ -1,0 +1,111 @@
+//! How is a scenario written, so that a reader sees the tables?
+
+use std::fmt::Write;
+
+use super::types::print_fields;
+use super::{Batch, BatchKind, Condition, Scenario, Selection, Step, StoredAs, Table, print_cell};
+
+/// Writes a scenario so that [`parse`](super::parse) reads it. Comments are not part of a scenario.
+pub fn print(scenario: &Scenario) -> String {
+    let mut text = String::new();
+    for (option, value) in options(scenario) {
+        _ = writeln!(text, "{}", format!("{option} {value}").trim_end());
+    }
+    for step in &scenario.steps {
+        text.push('\n');
+        match step {
+            Step::Deliver(batch) => print_batch(batch, &mut text),
+            Step::Replay(numbers) => {
+                let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+                _ = writeln!(text, "replay {}", numbers.join(", "));
+            }
+            Step::Restart => text.push_str("restart\n"),
+            Step::ExpectTarget(table) => {
+                text.push_str("expect target\n");
+                print_table(table, &mut text);
+            }
+            Step::ExpectError(condition) => _ = writeln!(text, "expect error {condition}"),
+        }
+    }
+    text
+}
+
+fn options(scenario: &Scenario) -> Vec<(&'static str, String)> {
+    let shape = match scenario.stored_as {
+        StoredAs::Scd1 => "scd1",
+        StoredAs::Scd2 => "scd2",
+        StoredAs::Bitemporal => "bitemporal",
+    };
+    let mut options = vec![
+        ("title", scenario.title.clone()),
+        ("stored as", shape.to_owned()),
+        ("types", print_fields(&scenario.types)),
+        ("keys", scenario.keys.join(", ")),
+    ];
+    for (option, names) in
+        [("sequence by", &scenario.sequence), ("system sequence by", &scenario.system_sequence)]
+    {
+        if !names.is_empty() {
+            options.push((option, names.join(", ")));
+        }
+    }
+    let conditions = [
+        ("delete when", &scenario.delete_when),
+        ("truncate when", &scenario.truncate_when),
+        ("retract when", &scenario.retract_when),
+    ];
+    for (option, condition) in conditions {
+        if let Some(Condition { column, value }) = condition {
+            options.push((option, format!("{column} = {}", print_cell(value))));
+        }
+    }
+    if scenario.columns != Selection::All {
+        options.push(("columns", print_selection(&scenario.columns, "")));
+    }
+    if scenario.track_history != Selection::All {
+        options.push(("track history", print_selection(&scenario.track_history, "on ")));
+    }
+    if let Some(ignored) = &scenario.ignore_null_updates {
+        options.push(("ignore null updates", print_selection(ignored, "on ")));
+    }
+    if let Some(mask) = &scenario.columns_to_update {
+        options.push(("columns to update", mask.clone()));
+    }
+    options
+}
+
+fn print_selection(selection: &Selection, word: &str) -> String {
+    match selection {
+        Selection::All => String::new(),
+        Selection::Only(names) => format!("{word}{}", names.join(", ")),
+        Selection::Except(names) => format!("except {}", names.join(", ")),
+    }
+}
+
+fn print_batch(batch: &Batch, text: &mut String) {
+    if batch.crash {
+        text.push_str("crash before target\n");
+    }
+    match &batch.kind {
+        BatchKind::Changes => text.push_str("batch\n"),
+        BatchKind::Snapshot(version) => _ = writeln!(text, "snapshot {}", print_cell(version)),
+    }
+    print_table(&batch.table, text);
+}
+
+/// Writes a table with its columns aligned.
+pub(super) fn print_table(table: &Table, text: &mut String) {
+    let rows = table.rows.iter().map(|row| row.iter().map(print_cell).collect());
+    let lines: Vec<Vec<String>> = std::iter::once(table.columns.clone()).chain(rows).collect();
+    let width = |column: usize| {
+        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
+    for line in lines {
+        text.push('|');
+        for (cell, width) in line.iter().zip(&widths) {
+            _ = write!(text, " {cell:width$} |");
+        }
+        text.push('\n');
+    }
+}
