@@ -138,7 +138,7 @@ fn compare(scenario: &Scenario, expected: &Table, rows: Vec<Row>) -> Result<(), 
     for row in &expected.rows {
         let row: Row = expected.columns.iter().cloned().zip(row.iter().cloned()).collect();
         match surplus.iter().position(|found| *found == row) {
-            Some(at) => _ = surplus.swap_remove(at),
+            Some(at) => drop(surplus.swap_remove(at)),
             None => missing.push(row),
         }
     }
