@@ -43,11 +43,10 @@ fn collect_leaves(path: Vec<String>, value: &Value, leaves: &mut Vec<(Vec<String
 
 /// The struct with all its leaves NULL.
 pub(super) fn blank(value: &Value) -> Value {
-    match value {
-        Value::Struct(fields) => {
-            Value::fields(fields.iter().map(|(name, value)| (name.clone(), blank(value))))
-        }
-        _ => Value::Null,
+    if let Value::Struct(fields) = value {
+        Value::fields(fields.iter().map(|(name, value)| (name.clone(), blank(value))))
+    } else {
+        Value::Null
     }
 }
 

@@ -35,7 +35,9 @@ fn show(value: &Value) -> String {
         Value::Int(int) => int.to_string(),
         Value::Text(text) => text.clone(),
         Value::Struct(fields) => fields.iter().map(|(_, value)| show(value)).collect::<Vec<_>>().join("."),
-        other => format!("{other:?}"),
+        Value::Bool(_) | Value::Float(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_) => {
+            format!("{value:?}")
+        }
     }
 }
 

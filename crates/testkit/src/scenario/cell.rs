@@ -79,7 +79,14 @@ impl<'a> Cursor<'a> {
                 cursor.require(':')?;
                 Ok((key, cursor.value(value)?))
             })?)),
-            scalar => parse_word(self.word(), scalar),
+            Type::Bool
+            | Type::Int
+            | Type::Float
+            | Type::Text
+            | Type::Bytes
+            | Type::Struct(_)
+            | Type::List(_)
+            | Type::Map(..) => parse_word(self.word(), kind),
         }
     }
 
@@ -164,10 +171,12 @@ fn parse_hex(digits: &str) -> Option<Vec<u8>> {
 
 /// Writes a value so that [`parse_cell`] reads it.
 pub fn print_cell(value: &Value) -> String {
-    match value {
-        Value::Text(text) if !needs_quotes(text) => text.clone(),
-        value => print_nested(value),
+    if let Value::Text(text) = value
+        && !needs_quotes(text)
+    {
+        return text.clone();
     }
+    print_nested(value)
 }
 
 fn needs_quotes(text: &str) -> bool {

@@ -103,12 +103,14 @@ impl Scenario {
     }
 
     fn listed(&self, names: &[Value], carried: &BTreeSet<String>) -> Result<BTreeSet<String>, String> {
-        let listed = |name: &Value| match name {
-            Value::Text(name) if carried.contains(name) => Ok(name.clone()),
-            other => Err(format!(
-                "AUTOCDC_COLUMNS_TO_UPDATE_INVALID: {} lists {other:?}, which is no column to update",
-                self.columns_to_update.as_deref().unwrap_or_default(),
-            )),
+        let listed = |name: &Value| {
+            let known = carried.iter().find(|column| Value::text(*column) == *name);
+            known.cloned().ok_or_else(|| {
+                let mask = self.columns_to_update.as_deref().unwrap_or_default();
+                format!(
+                    "AUTOCDC_COLUMNS_TO_UPDATE_INVALID: {mask} lists {name:?}, which is no column to update"
+                )
+            })
         };
         names.iter().map(listed).collect()
     }
