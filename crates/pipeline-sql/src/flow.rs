@@ -1,0 +1,148 @@
+//! What does `CREATE FLOW` declare?
+
+use std::ops::Range;
+
+use crate::{
+    FlowDefinition, FlowKind, FlowQuery, cdc,
+    error::Problem,
+    parse::{Modifiers, Reader},
+    query,
+};
+
+/// Reads what stands behind `CREATE FLOW`.
+pub(crate) fn read(reader: &mut Reader<'_>, modifiers: &Modifiers) -> Result<(), Problem> {
+    reader.if_not_exists(modifiers);
+    if reader.cursor.at_words(&["AS", "AUTO", "CDC"]) {
+        reader.cursor.skip(1);
+        return read_unnamed(reader);
+    }
+    let (parts, range) = reader.cursor.parts("a flow's name")?;
+    if parts.len() > 1 {
+        reader.problems.push(
+            Problem::new(range.clone(), format!("a flow's name has one part, {} has more", parts.join(".")))
+                .help("leave out catalog and schema")
+                .condition("MULTIPART_FLOW_NAME_NOT_SUPPORTED"),
+        );
+    }
+    let (mut comment, mut depends_on) = (None, None);
+    loop {
+        let start = reader.cursor.here();
+        let (clause, repeated) = if reader.cursor.eat_words(&["COMMENT"]).is_some() {
+            ("COMMENT", comment.replace(reader.cursor.string("a comment in quotes")?).is_some())
+        } else if reader.cursor.eat_words(&["DEPENDS", "ON"]).is_some() {
+            ("DEPENDS ON", depends_on.replace(read_predecessors(reader)?).is_some())
+        } else {
+            break;
+        };
+        if repeated {
+            reader.problems.push(cdc::duplicate(start, clause));
+        }
+    }
+    reader.cursor.expect_words(&["AS"]).map_err(|problem| problem.help("write CREATE FLOW name AS .."))?;
+    let (target, once, kind) = body(reader)?;
+    reader.add_flow(FlowDefinition {
+        name: parts.join("."),
+        target,
+        once,
+        depends_on: depends_on.unwrap_or_default(),
+        kind,
+        comment,
+        span: reader.span(range),
+    });
+    Ok(())
+}
+
+/// `AUTO CDC INTO ..` or the older `APPLY CHANGES INTO ..` without a flow around it: named after its target.
+pub(crate) fn read_unnamed(reader: &mut Reader<'_>) -> Result<(), Problem> {
+    let start = reader.cursor.here();
+    let (target, once, kind) = change_flow(reader)?;
+    reader.add_flow(FlowDefinition {
+        name: target.clone(),
+        target,
+        once,
+        depends_on: Vec::new(),
+        kind,
+        comment: None,
+        span: reader.span(start),
+    });
+    Ok(())
+}
+
+/// `(name, ..)`; a name that is given twice counts once (G-19).
+fn read_predecessors(reader: &mut Reader<'_>) -> Result<Vec<String>, Problem> {
+    let mut inner = reader.cursor.parenthesized()?;
+    let mut names: Vec<String> = Vec::new();
+    inner.comma_separated(|inner| {
+        let (name, _) = inner.dataset("a flow's name")?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+        Ok(())
+    })?;
+    if names.is_empty() { Err(inner.expected("a flow's name")) } else { Ok(names) }
+}
+
+fn body(reader: &mut Reader<'_>) -> Result<(String, bool, FlowKind), Problem> {
+    if reader.cursor.at_words(&["AUTO"]) || reader.cursor.at_words(&["APPLY", "CHANGES"]) {
+        return change_flow(reader);
+    }
+    if reader.cursor.eat_words(&["INSERT"]).is_none() {
+        return Err(reader.cursor.expected("AUTO CDC or INSERT INTO"));
+    }
+    let before = reader.cursor.eat_words(&["ONCE"]).is_some();
+    reader.cursor.expect_words(&["INTO"])?;
+    let behind = reader.cursor.eat_words(&["ONCE"]);
+    if let (true, Some(range)) = (before, &behind) {
+        reader.problems.push(cdc::duplicate(range.clone(), "ONCE"));
+    }
+    let (target, _) = reader.cursor.dataset("the table to insert into")?;
+    if reader.cursor.at_words(&["REPLACE"]) {
+        return Err(Problem::new(reader.cursor.here(), "not supported yet: INSERT INTO .. REPLACE"));
+    }
+    reader.cursor.expect_words(&["BY", "NAME"]).map_err(|problem| {
+        problem.help("columns are matched by name: write INSERT INTO t BY NAME SELECT ..")
+    })?;
+    let at = reader.cursor.here().start;
+    let query = query::read(&reader.cursor)?;
+    reader.cursor.take_rest();
+    let once = before || behind.is_some();
+    let at = reader.cursor.since(at);
+    check_append(reader, &query, once, at);
+    Ok((target, once, FlowKind::Append { query }))
+}
+
+fn change_flow(reader: &mut Reader<'_>) -> Result<(String, bool, FlowKind), Problem> {
+    cdc::expect_auto_cdc(&mut reader.cursor)?;
+    let before = reader.cursor.eat_words(&["ONCE"]).is_some();
+    reader.cursor.expect_words(&["INTO"])?;
+    let behind = reader.cursor.eat_words(&["ONCE"]).is_some();
+    let (target, _) = reader.cursor.dataset("the target table")?;
+    let once = before || behind;
+    let kind = cdc::read_from(reader, once)?;
+    Ok((target, once, kind))
+}
+
+/// An append flow runs over and over on what is new, or ONCE on what is there (G-16).
+pub(crate) fn check_append(reader: &mut Reader<'_>, query: &FlowQuery, once: bool, range: Range<usize>) {
+    let problem = Problem::new(range, "");
+    reader.problems.extend(match (once, query.streaming) {
+        (true, true) => Some(
+            Problem {
+                message: "a ONCE flow reads what is there, but this query reads a stream".to_owned(),
+                ..problem
+            }
+            .help("leave out STREAM, or leave out ONCE")
+            .condition("INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_ONCE_FLOW"),
+        ),
+        (false, false) => Some(
+            Problem {
+                message: "this query reads no stream, so it would append the same rows in every update"
+                    .to_owned(),
+                ..problem
+            }
+            .help("write STREAM before the table or read_files(..) that brings new rows, or INSERT INTO ONCE")
+            .condition("INVALID_FLOW_QUERY_TYPE.BATCH_RELATION_FOR_STREAMING_TABLE"),
+        ),
+        _ => None,
+    });
+}

@@ -1,0 +1,71 @@
+//! In which order may the flows of a definition run?
+
+use strandline_cdc_core::spec::CdcOptions;
+use strandline_flow_graph::{
+    CdcFacts, Dataset, Flow, FlowKind as Kind, Graph, GraphBuilder, GraphError, Mode, QueryMode,
+};
+
+use crate::{DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, print::selection_sql};
+
+impl PipelineDefinition {
+    /// The validated graph of a triggered pipeline.
+    ///
+    /// # Errors
+    /// All errors that can be found: unknown and duplicate names, cycles, flows that don't go together.
+    pub fn graph(&self) -> Result<Graph, Vec<GraphError>> {
+        self.graph_for(Mode::Triggered)
+    }
+
+    /// The validated graph of a pipeline that runs in `mode`.
+    ///
+    /// # Errors
+    /// As [`PipelineDefinition::graph`].
+    pub fn graph_for(&self, mode: Mode) -> Result<Graph, Vec<GraphError>> {
+        let builder = GraphBuilder::new().mode(mode);
+        let builder = self.datasets.iter().map(dataset).fold(builder, GraphBuilder::dataset);
+        self.flows.iter().map(flow).fold(builder, GraphBuilder::flow).build()
+    }
+}
+
+fn dataset(definition: &DatasetDefinition) -> Dataset {
+    match definition {
+        DatasetDefinition::StreamingTable(table) => Dataset::streaming_table(&table.name),
+        DatasetDefinition::View(view) => {
+            let dataset =
+                if view.temporary { Dataset::temporary_view(&view.name) } else { Dataset::view(&view.name) };
+            dataset.reads(view.query.dataset_names())
+        }
+    }
+}
+
+fn flow(definition: &FlowDefinition) -> Flow {
+    let (kind, mut reads) = match &definition.kind {
+        FlowKind::Append { query } => (Kind::Append, query.dataset_names()),
+        FlowKind::AutoCdc(cdc) => {
+            (Kind::AutoCdc(facts(&cdc.options, cdc.bitemporal)), cdc.source.dataset_names())
+        }
+        FlowKind::Snapshot(snapshot) => {
+            (Kind::Snapshot(facts(&snapshot.options, false)), snapshot.source.dataset_names())
+        }
+    };
+    if let FlowKind::Snapshot(snapshot) = &definition.kind
+        && let Some(version) = &snapshot.version
+    {
+        reads.extend(version.dataset_names());
+    }
+    let mode = if definition.query().streaming { QueryMode::Streaming } else { QueryMode::Batch };
+    let mut flow = Flow::new(&definition.target, kind, mode).reads(reads).depends_on(&definition.depends_on);
+    if definition.name != definition.target {
+        flow = flow.named(&definition.name);
+    }
+    if definition.once { flow.once() } else { flow }
+}
+
+fn facts(options: &CdcOptions, bitemporal: bool) -> CdcFacts {
+    CdcFacts {
+        keys: options.keys.clone(),
+        stored_as: if bitemporal { "BITEMPORAL".to_owned() } else { options.stored_as.to_string() },
+        sequence_type: None,
+        track_history: selection_sql(&options.track_history),
+    }
+}

@@ -1,0 +1,187 @@
+//! Which text says what a definition says?
+//!
+//! Invariant: parsing the text gives the same definition.
+
+use std::fmt::Write as _;
+
+use strandline_cdc_core::spec::{CdcOptions, ColumnSelection, StoredAs};
+
+use crate::{
+    AutoCdc, DatasetDefinition, Expectation, FlowDefinition, FlowKind, OnViolation, PipelineDefinition,
+    SnapshotCdc, StreamingTable, ViewDefinition,
+    name::{list, literal, qualified, quoted},
+};
+
+impl PipelineDefinition {
+    /// The definition as SQL. Parsing it gives the same definition; flows stand on their own, not within tables.
+    pub fn to_sql(&self) -> String {
+        let mut statements = Vec::new();
+        for (key, value) in &self.settings {
+            statements.push(format!("SET {key} = {}", literal(value)));
+        }
+        for dataset in &self.datasets {
+            statements.push(match dataset {
+                DatasetDefinition::StreamingTable(table) => table_sql(table),
+                DatasetDefinition::View(view) => view_sql(view),
+            });
+        }
+        statements.extend(self.flows.iter().map(flow_sql));
+        statements.iter().fold(String::new(), |mut out, statement| {
+            out.push_str(statement);
+            out.push_str(";\n");
+            out
+        })
+    }
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push('\n');
+    out.push_str(text);
+}
+
+fn table_sql(table: &StreamingTable) -> String {
+    let mut out = format!("CREATE OR REFRESH STREAMING TABLE {}", qualified(&table.name));
+    let columns = table.columns.iter().map(ToString::to_string);
+    let elements: Vec<String> = columns.chain(table.expectations.iter().map(expectation_sql)).collect();
+    if !elements.is_empty() {
+        out.push_str(" (\n    ");
+        out.push_str(&elements.join(",\n    "));
+        out.push_str("\n)");
+    }
+    if let Some(format) = &table.format {
+        line(&mut out, &format!("USING {}", quoted(format)));
+    }
+    if !table.partitioned_by.is_empty() {
+        line(&mut out, &format!("PARTITIONED BY {}", list(&table.partitioned_by)));
+    }
+    if !table.cluster_by.is_empty() {
+        line(&mut out, &format!("CLUSTER BY {}", list(&table.cluster_by)));
+    }
+    if let Some(comment) = &table.comment {
+        line(&mut out, &format!("COMMENT {}", literal(comment)));
+    }
+    if !table.properties.is_empty() {
+        let pairs =
+            table.properties.iter().map(|(key, value)| format!("{} = {}", literal(key), literal(value)));
+        line(&mut out, &format!("TBLPROPERTIES ({})", pairs.collect::<Vec<_>>().join(", ")));
+    }
+    out
+}
+
+fn expectation_sql(expectation: &Expectation) -> String {
+    let action = match expectation.on_violation {
+        OnViolation::Keep => "",
+        OnViolation::DropRow => " ON VIOLATION DROP ROW",
+        OnViolation::FailUpdate => " ON VIOLATION FAIL UPDATE",
+    };
+    format!("CONSTRAINT {} EXPECT ({}){action}", quoted(&expectation.name), expectation.condition.text())
+}
+
+fn view_sql(view: &ViewDefinition) -> String {
+    let kind = if view.temporary { "TEMPORARY VIEW" } else { "VIEW" };
+    let mut out = format!("CREATE {kind} {}", qualified(&view.name));
+    if let Some(comment) = &view.comment {
+        line(&mut out, &format!("COMMENT {}", literal(comment)));
+    }
+    line(&mut out, &format!("AS {}", view.query.text));
+    out
+}
+
+fn flow_sql(flow: &FlowDefinition) -> String {
+    // A flow named after a table has the table's name, which may have several parts.
+    let mut out = if flow.name == flow.target && flow.name.contains('.') && is_bare_change_flow(flow) {
+        String::new()
+    } else {
+        header_sql(flow)
+    };
+    let once = if flow.once { " ONCE" } else { "" };
+    let target = qualified(&flow.target);
+    match &flow.kind {
+        FlowKind::Append { query } => {
+            let _ = write!(out, "INSERT INTO{once} {target} BY NAME\n{}", query.text);
+        }
+        FlowKind::AutoCdc(cdc) => {
+            let _ = write!(out, "AUTO CDC{once} INTO {target}\nFROM ({})", cdc.source.text);
+            change_sql(&mut out, cdc);
+        }
+        FlowKind::Snapshot(snapshot) => {
+            let _ = write!(out, "AUTO CDC{once} INTO {target}\nFROM SNAPSHOT ({})", snapshot.source.text);
+            snapshot_sql(&mut out, snapshot);
+        }
+    }
+    out
+}
+
+fn is_bare_change_flow(flow: &FlowDefinition) -> bool {
+    !matches!(flow.kind, FlowKind::Append { .. }) && flow.comment.is_none() && flow.depends_on.is_empty()
+}
+
+fn header_sql(flow: &FlowDefinition) -> String {
+    let mut out = format!("CREATE FLOW {}", quoted(&flow.name));
+    if let Some(comment) = &flow.comment {
+        line(&mut out, &format!("COMMENT {}", literal(comment)));
+    }
+    if !flow.depends_on.is_empty() {
+        let names: Vec<String> = flow.depends_on.iter().map(|name| qualified(name)).collect();
+        line(&mut out, &format!("DEPENDS ON ({})", names.join(", ")));
+    }
+    line(&mut out, "AS ");
+    out
+}
+
+fn change_sql(out: &mut String, cdc: &AutoCdc) {
+    line(out, &format!("KEYS {}", list(&cdc.options.keys)));
+    if let Some(selection) = &cdc.ignore_null_updates {
+        let on = selection_sql(selection).map(|columns| format!(" ON {columns}")).unwrap_or_default();
+        line(out, &format!("IGNORE NULL UPDATES{on}"));
+    }
+    let conditions = [
+        ("APPLY AS DELETE WHEN", &cdc.apply_as_delete),
+        ("APPLY AS TRUNCATE WHEN", &cdc.apply_as_truncate),
+        ("APPLY AS RETRACT WHEN", &cdc.apply_as_retract),
+    ];
+    for (clause, condition) in conditions {
+        if let Some(condition) = condition {
+            line(out, &format!("{clause} {condition}"));
+        }
+    }
+    line(out, &format!("SEQUENCE BY {}", cdc.sequence_by));
+    if let Some(sequence) = &cdc.system_sequence_by {
+        line(out, &format!("SYSTEM SEQUENCE BY {sequence}"));
+    }
+    if let Some(columns) = selection_sql(&cdc.options.columns) {
+        line(out, &format!("COLUMNS {columns}"));
+    }
+    shape_sql(out, &cdc.options, cdc.bitemporal);
+    if let Some(column) = &cdc.columns_to_update {
+        line(out, &format!("COLUMNS TO UPDATE {}", quoted(column)));
+    }
+}
+
+fn snapshot_sql(out: &mut String, snapshot: &SnapshotCdc) {
+    if let Some(version) = &snapshot.version {
+        line(out, &format!("WITH VERSION ({})", version.text));
+    }
+    line(out, &format!("KEYS {}", list(&snapshot.options.keys)));
+    shape_sql(out, &snapshot.options, false);
+}
+
+fn shape_sql(out: &mut String, options: &CdcOptions, bitemporal: bool) {
+    if bitemporal {
+        line(out, "STORED AS BITEMPORAL");
+    } else if options.stored_as != StoredAs::default() {
+        line(out, &format!("STORED AS {}", options.stored_as));
+    }
+    if let Some(columns) = selection_sql(&options.track_history) {
+        line(out, &format!("TRACK HISTORY ON {columns}"));
+    }
+}
+
+/// A selection as its clause writes it; none for all columns.
+pub(crate) fn selection_sql(selection: &ColumnSelection) -> Option<String> {
+    match selection {
+        ColumnSelection::All => None,
+        ColumnSelection::Only(columns) => Some(list(columns)),
+        ColumnSelection::Except(columns) => Some(format!("* EXCEPT {}", list(columns))),
+    }
+}

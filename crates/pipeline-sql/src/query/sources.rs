@@ -1,0 +1,163 @@
+//! Which sources of a query are written in our syntax?
+//!
+//! `STREAM t`, `STREAM(t)` and `read_files(..)` are replaced before the query is parsed, since no SQL parser takes them
+//! all. They count only where a FROM clause expects a table; elsewhere these are names like any other.
+
+use sqlparser::{
+    keywords::RESERVED_FOR_TABLE_ALIAS,
+    tokenizer::{Token, TokenWithSpan, Word},
+};
+
+use super::{InputKind, QueryInput, RESERVED, placeholder};
+use crate::{Span, cursor::Cursor, error::Problem, lexer::Tok, read_files};
+
+/// Which part of a SELECT the scan is in, for each open parenthesis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Region {
+    Other,
+    Select,
+    From,
+}
+
+/// The tokens of the query with a placeholder's name for each such source.
+pub(super) fn replace(cursor: &Cursor<'_>) -> Result<(Vec<TokenWithSpan>, Vec<QueryInput>), Problem> {
+    let mut cursor = *cursor;
+    let (mut tokens, mut inputs) = (Vec::new(), Vec::new());
+    let mut regions = Regions { open: vec![Region::Other], previous: None };
+    while let Some(tok) = cursor.peek() {
+        refuse_reserved(tok)?;
+        if regions.expects_table()
+            && let Some(input) = source(&mut cursor, inputs.len())?
+        {
+            tokens.push(tok.replaced_by_name(&input.placeholder));
+            inputs.push(input);
+            regions.previous = None;
+            continue;
+        }
+        regions.pass(tok);
+        tokens.push(tok.portable());
+        cursor.skip(1);
+    }
+    Ok((tokens, inputs))
+}
+
+fn refuse_reserved(tok: &Tok) -> Result<(), Problem> {
+    match &tok.token {
+        Token::Word(word) if word.value.to_lowercase().starts_with(RESERVED) => {
+            Err(Problem::new(tok.range.clone(), format!("names that begin with {RESERVED} are reserved")))
+        }
+        _ => Ok(()),
+    }
+}
+
+struct Regions {
+    open: Vec<Region>,
+    previous: Option<Tok>,
+}
+
+impl Regions {
+    fn top(&self) -> Region {
+        self.open.last().copied().unwrap_or(Region::Other)
+    }
+
+    fn set(&mut self, region: Region) {
+        if let Some(top) = self.open.last_mut() {
+            *top = region;
+        }
+    }
+
+    fn expects_table(&self) -> bool {
+        self.top() == Region::From
+            && self.previous.as_ref().is_some_and(|tok| {
+                matches!(tok.token, Token::Comma | Token::LParen)
+                    || tok.is_keyword("FROM")
+                    || tok.is_keyword("JOIN")
+            })
+    }
+
+    fn pass(&mut self, tok: &Tok) {
+        match &tok.token {
+            // FROM (t JOIN u): still a list of tables. Anything else in parentheses starts anew.
+            Token::LParen => self.open.push(if self.expects_table() { Region::From } else { Region::Other }),
+            Token::RParen => {
+                self.open.pop();
+            }
+            Token::Word(Word { quote_style: None, .. }) => self.pass_word(tok),
+            _ => {}
+        }
+        self.previous = Some(tok.clone());
+    }
+
+    fn pass_word(&mut self, tok: &Tok) {
+        let distinct = self.previous.as_ref().is_some_and(|tok| tok.is_keyword("DISTINCT"));
+        match (tok.keyword().as_deref(), self.top()) {
+            (Some("SELECT"), _) => self.set(Region::Select),
+            // `a IS DISTINCT FROM b` is no FROM clause.
+            (Some("FROM"), Region::Select) if !distinct => self.set(Region::From),
+            (Some("WHERE" | "GROUP" | "HAVING" | "ORDER" | "LIMIT" | "WINDOW" | "QUALIFY"), Region::From) => {
+                self.set(Region::Other);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads a source in our syntax, if one stands here, and passes it.
+fn source(cursor: &mut Cursor<'_>, number: usize) -> Result<Option<QueryInput>, Problem> {
+    let start = cursor.here().start;
+    let called = cursor.peek_nth(1).is_some_and(|tok| tok.token == Token::LParen);
+    let (kind, streaming) = if cursor.at_words(&["READ_FILES"]) && called {
+        (InputKind::ReadFiles(read_files::read(cursor)?), false)
+    } else if (cursor.at_words(&["CLOUD_FILES"]) || cursor.at_words(&["STREAM", "CLOUD_FILES"]))
+        && !alias(cursor)
+    {
+        return Err(Problem::new(cursor.here(), "cloud_files is not known here")
+            .help("write STREAM read_files('folder', format => 'json')"));
+    } else if cursor.at_words(&["STREAM"]) && called {
+        cursor.skip(1);
+        let mut inner = cursor.parenthesized()?;
+        let kind = streamed(&mut inner)?;
+        if !inner.is_done() {
+            return Err(inner.expected("`)`").help("STREAM(..) takes a table, a view or read_files(..)"));
+        }
+        (kind, true)
+    } else if cursor.at_words(&["STREAM"]) && cursor.peek_nth(1).is_some_and(begins_name) {
+        cursor.skip(1);
+        (streamed(cursor)?, true)
+    } else {
+        return Ok(None);
+    };
+    let range = cursor.since(start);
+    let span = Span { file: cursor.file, start: range.start, end: range.end };
+    Ok(Some(QueryInput { placeholder: placeholder(number), kind, streaming, span }))
+}
+
+/// True when what looks like `cloud_files` is a plain table name.
+fn alias(cursor: &Cursor<'_>) -> bool {
+    let behind = usize::from(cursor.at_words(&["STREAM"])) + 1;
+    cursor.peek_nth(behind).is_none_or(|tok| tok.token != Token::LParen)
+}
+
+fn streamed(cursor: &mut Cursor<'_>) -> Result<InputKind, Problem> {
+    let called = cursor.peek_nth(1).is_some_and(|tok| tok.token == Token::LParen);
+    if cursor.at_words(&["READ_FILES"]) && called {
+        return Ok(InputKind::ReadFiles(read_files::read(cursor)?));
+    }
+    let (name, range) = cursor.dataset("a table, a view or read_files(..)")?;
+    if cursor.at_token(&Token::LParen) {
+        return Err(Problem::new(range, format!("{name}(..) can't be read as a stream"))
+            .help("STREAM takes a table, a view or read_files(..)"));
+    }
+    Ok(InputKind::Dataset(name))
+}
+
+/// True for a word that can be a table's name behind STREAM, rather than go on with a clause behind a table `stream`.
+fn begins_name(tok: &Tok) -> bool {
+    match &tok.token {
+        Token::Word(word) => {
+            word.quote_style.is_some()
+                || !(tok.is_keyword("AS") || RESERVED_FOR_TABLE_ALIAS.contains(&word.keyword))
+        }
+        _ => false,
+    }
+}
