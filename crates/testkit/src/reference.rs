@@ -1,7 +1,7 @@
 //! What must the rows be, computed from all events, by the shortest possible argument?
 //!
 //! The model keeps every event and recomputes everything. Per key it walks the sequences upwards; at each sequence one
-//! [`Step`] says whether the past is forgotten and what is written. The rows after each step are the key's timeline:
+//! `Step` says whether the past is forgotten and what is written. The rows after each step are the key's timeline:
 //! SCD1 is its last state, SCD2 its runs of equal states, and bitemporal is SCD2 once per system time.
 //!
 //! Invariant: the result is a function of the *set* of events (Law 1). Nothing here is shared with the engine.
@@ -81,12 +81,21 @@ pub fn scd2(keys: &[impl AsRef<str>], events: &[Event], tracked: Option<&BTreeSe
 /// The bitemporal target: each row of each belief, with the longest system interval in which it was believed.
 pub fn bitemporal(keys: &[impl AsRef<str>], events: &[Event]) -> Vec<Row> {
     let columns = columns(events);
+    let mut by_key: BTreeMap<Vec<Value>, Vec<&Event>> = BTreeMap::new();
+    for event in events {
+        by_key.entry(event.key.iter().map(Value::as_key).collect()).or_default().push(event);
+    }
+    by_key.into_values().flat_map(|events| beliefs(keys, &events, &columns)).collect()
+}
+
+/// The bitemporal rows of one key: its versions once per system time, and when each of them came and went.
+fn beliefs(keys: &[impl AsRef<str>], events: &[&Event], columns: &BTreeSet<String>) -> Vec<Row> {
     let mut believed: BTreeMap<Row, Value> = BTreeMap::new();
     let mut rows = Vec::new();
     for sys in events.iter().map(|event| &event.sys).collect::<BTreeSet<_>>() {
         let now = sys.clone().unwrap_or(Value::Null);
-        let known = events.iter().filter(|event| event.sys <= *sys).collect();
-        let belief: BTreeSet<Row> = versions(keys, known, &columns, None).into_iter().collect();
+        let known = events.iter().copied().filter(|event| event.sys <= *sys).collect();
+        let belief: BTreeSet<Row> = versions(keys, known, columns, None).into_iter().collect();
         let (kept, ended) = believed.into_iter().partition(|(row, _)| belief.contains(row));
         believed = kept;
         rows.extend(BTreeMap::into_iter(ended).map(|(row, since)| with_system(row, since, now.clone())));
