@@ -73,24 +73,20 @@ impl PipelineBuilder {
     /// A flow that appends rows.
     #[must_use]
     pub fn append_flow(self, flow: AppendFlow) -> Self {
-        let once = if flow.head.once { " ONCE" } else { "" };
-        let target = qualified(&flow.head.target);
-        let text = format!("{}INSERT INTO{once} {target} BY NAME {}", flow.head.sql(), flow.query);
-        self.part(format!("flow {}", flow.head.name()), text)
+        let AppendFlow { head, query } = flow;
+        let text =
+            format!("{} INSERT INTO{} {} BY NAME {query}", head.sql(), head.once_sql(), head.target_sql());
+        self.part(format!("flow {}", head.name()), text)
     }
 
     /// A flow that applies changes.
     #[must_use]
     pub fn auto_cdc_flow(self, flow: AutoCdcFlow) -> Self {
-        let once = if flow.head.once { " ONCE" } else { "" };
-        let target = qualified(&flow.head.target);
-        let mut text = format!("{}AUTO CDC{once} INTO {target} FROM {}", flow.head.sql(), flow.source);
-        text.push_str(&format!(" KEYS {}", list(&flow.keys)));
-        for clause in &flow.clauses {
-            text.push(' ');
-            text.push_str(clause);
-        }
-        self.part(format!("flow {}", flow.head.name()), text)
+        let AutoCdcFlow { head, source, keys, clauses } = flow;
+        let (once, target, keys) = (head.once_sql(), head.target_sql(), list(&keys));
+        let start = format!("{} AUTO CDC{once} INTO {target} FROM {source} KEYS {keys}", head.sql());
+        let text = std::iter::once(start).chain(clauses).collect::<Vec<_>>().join("\n");
+        self.part(format!("flow {}", head.name()), text)
     }
 
     /// Parts written as SQL statements.
@@ -140,17 +136,24 @@ impl Head {
         self.name.as_deref().unwrap_or(&self.target)
     }
 
+    fn once_sql(&self) -> &'static str {
+        if self.once { " ONCE" } else { "" }
+    }
+
+    fn target_sql(&self) -> String {
+        qualified(&self.target)
+    }
+
+    /// The beginning of the flow's statement, through AS.
     fn sql(&self) -> String {
-        let mut out = format!("CREATE FLOW {}", quoted(self.name()));
-        if let Some(comment) = &self.comment {
-            out.push_str(&format!(" COMMENT {}", literal(comment)));
-        }
+        let mut words = vec![format!("CREATE FLOW {}", quoted(self.name()))];
+        words.extend(self.comment.as_ref().map(|comment| format!("COMMENT {}", literal(comment))));
         if !self.depends_on.is_empty() {
             let names: Vec<String> = self.depends_on.iter().map(|name| qualified(name)).collect();
-            out.push_str(&format!(" DEPENDS ON ({})", names.join(", ")));
+            words.push(format!("DEPENDS ON ({})", names.join(", ")));
         }
-        out.push_str(" AS ");
-        out
+        words.push("AS".to_owned());
+        words.join(" ")
     }
 }
 

@@ -78,37 +78,36 @@ fn read_source(cursor: &mut Cursor<'_>) -> Result<FlowQuery, Problem> {
         read_alias(cursor)?;
         return Ok(source);
     }
-    let start = cursor.here().start;
-    let whole = cursor.rest();
-    let length = source_length(whole);
-    if length == 0 {
+    let missing = cursor.is_done() || (cursor.at_words(&["KEYS"]) && opens_parenthesis(cursor, 1));
+    if missing {
         return Err(cursor.expected("the source of changes").condition("AUTOCDC_MISSING_SOURCE"));
     }
-    cursor.skip(length);
-    let (text, range) = (cursor.text, cursor.since(start));
-    query::read_table(text, cursor.file, whole.get(..length).unwrap_or_default(), range)
-}
-
-/// Tokens up to KEYS, outside of parentheses.
-fn source_length(tokens: &[crate::lexer::Tok]) -> usize {
-    let mut depth = 0_usize;
-    for (n, tok) in tokens.iter().enumerate() {
-        match tok.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            // The first word may be a table of that name.
-            Token::Word(_) if depth == 0 && n > 0 && tok.is_keyword("KEYS") => return n,
-            _ => {}
-        }
+    let (start, whole) = (cursor.here().start, cursor.rest());
+    if cursor.at_words(&["STREAM"]) && !(cursor.at_words(&["STREAM", "KEYS"]) && opens_parenthesis(cursor, 2))
+    {
+        cursor.skip(1);
     }
-    // KEYS is missing: the source ends where a clause, or the statement, does.
-    let clause = tokens.iter().position(|tok| Clause::FIRST_WORDS.iter().any(|word| tok.is_keyword(word)));
-    clause.unwrap_or(tokens.len())
+    if !cursor.at_token(&Token::LParen) {
+        cursor.parts("a table, a view or read_files(..)")?;
+    }
+    if cursor.at_token(&Token::LParen) {
+        cursor.parenthesized()?;
+    }
+    read_alias(cursor)?;
+    let tokens = whole.get(..whole.len() - cursor.rest().len()).unwrap_or_default();
+    query::read_table(cursor.text, cursor.file, tokens, cursor.since(start))
 }
 
+fn opens_parenthesis(cursor: &Cursor<'_>, n: usize) -> bool {
+    cursor.peek_nth(n).is_some_and(|tok| tok.token == Token::LParen)
+}
+
+/// `AS name`, or a name before KEYS. Another name here is KEYS misspelt, rather.
 fn read_alias(cursor: &mut Cursor<'_>) -> Result<(), Problem> {
-    if cursor.eat_words(&["AS"]).is_some() || !(cursor.at_words(&["KEYS"]) || cursor.is_done()) {
-        cursor.name("KEYS")?;
+    let named = cursor.eat_words(&["AS"]).is_some()
+        || (!cursor.at_words(&["KEYS"]) && cursor.peek_nth(1).is_some_and(|tok| tok.is_keyword("KEYS")));
+    if named {
+        cursor.name("a name for the source")?;
     }
     Ok(())
 }
@@ -184,12 +183,11 @@ impl Clauses {
     }
 
     fn read_stored_as(&mut self, reader: &mut Reader<'_>, range: &Range<usize>) -> Result<(), Problem> {
-        match read_stored_as(&mut reader.cursor)? {
-            Some(shape) => self.options.stored_as = shape,
-            None => {
-                self.bitemporal = true;
-                reader.needs(Feature::StoredAsBitemporal, reader.cursor.since(range.start));
-            }
+        if let Some(shape) = read_stored_as(&mut reader.cursor)? {
+            self.options.stored_as = shape;
+        } else {
+            self.bitemporal = true;
+            reader.needs(Feature::StoredAsBitemporal, reader.cursor.since(range.start));
         }
         Ok(())
     }

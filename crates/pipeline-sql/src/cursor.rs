@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use sqlparser::tokenizer::{Token, Word};
+use sqlparser::tokenizer::{Location, Token, Word};
 
 use crate::{error::Problem, lexer::Tok};
 
@@ -65,6 +65,13 @@ impl<'a> Cursor<'a> {
         let end =
             self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(start, |tok| tok.range.end);
         start..end.max(start)
+    }
+
+    /// The bytes of the token that begins at `place`, among those left.
+    pub(crate) fn token_at(&self, place: Location) -> Option<Range<usize>> {
+        let rest = self.rest();
+        let index = rest.partition_point(|tok| tok.location() < place);
+        rest.get(index).map(|tok| tok.range.clone())
     }
 
     pub(crate) fn slice(&self, range: Range<usize>) -> &'a str {
@@ -160,15 +167,14 @@ impl<'a> Cursor<'a> {
         let open = self.expect_token(&Token::LParen)?;
         let mut depth = 0_usize;
         for (n, tok) in self.rest().iter().enumerate() {
-            match tok.token {
-                Token::LParen => depth += 1,
-                Token::RParen if depth == 0 => {
-                    let tokens = self.rest().get(..n).unwrap_or_default();
-                    self.skip(n + 1);
-                    return Ok(Self { tokens, at: 0, end: tok.range.start, ..*self });
-                }
-                Token::RParen => depth -= 1,
-                _ => {}
+            if tok.token == Token::LParen {
+                depth += 1;
+            } else if tok.token == Token::RParen && depth > 0 {
+                depth -= 1;
+            } else if tok.token == Token::RParen {
+                let tokens = self.rest().get(..n).unwrap_or_default();
+                self.skip(n + 1);
+                return Ok(Self { tokens, at: 0, end: tok.range.start, ..*self });
             }
         }
         Err(Problem::new(open, "this parenthesis is never closed"))

@@ -64,14 +64,16 @@ impl SqlError {
         let indent: String = before.chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
         let number = self.line.to_string();
         let gutter = " ".repeat(number.len());
-        let mut out = format!("error: {}\n", self.headline());
-        out.push_str(&format!("{gutter}--> {}:{}:{}\n", self.file, self.line, self.column));
-        out.push_str(&format!("{gutter} |\n{number} | {shown}\n"));
-        out.push_str(&format!("{gutter} | {indent}{}\n", "^".repeat(marked)));
-        if let Some(help) = &self.help {
-            out.push_str(&format!("{gutter} = help: {help}\n"));
-        }
-        out
+        let mut lines = vec![
+            format!("error: {}", self.headline()),
+            format!("{gutter}--> {}:{}:{}", self.file, self.line, self.column),
+            format!("{gutter} |"),
+            format!("{number} | {shown}"),
+            format!("{gutter} | {indent}{}", "^".repeat(marked)),
+        ];
+        lines.extend(self.help.as_ref().map(|help| format!("{gutter} = help: {help}")));
+        lines.push(String::new());
+        lines.join("\n")
     }
 
     fn headline(&self) -> String {

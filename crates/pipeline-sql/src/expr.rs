@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use sqlparser::{
     ast::{Expr, Query, Visit, Visitor},
     parser::{Parser, ParserError},
+    tokenizer::Location,
 };
 
 use crate::{
@@ -13,7 +14,6 @@ use crate::{
     dialect::StrandlineDialect,
     error::Problem,
     lexer::{self, Tok, lower_first},
-    source::offset_of,
 };
 
 /// How deep queries and expressions may nest.
@@ -110,14 +110,7 @@ pub(crate) fn foreign(cursor: &Cursor<'_>, error: &ParserError) -> Problem {
         Some((head, place)) => (head, location(place)),
         None => (message.as_str(), None),
     };
-    let range = match place {
-        Some((line, column)) => {
-            let at = offset_of(cursor.text, line, column);
-            cursor.rest().iter().map(|tok| &tok.range).find(|range| range.end > at).cloned()
-        }
-        None => None,
-    };
-    let range = range.unwrap_or_else(|| {
+    let range = place.and_then(|place| cursor.token_at(place)).unwrap_or_else(|| {
         let end = cursor.rest().last().map_or(cursor.here().end, |tok| tok.range.end);
         end..end
     });
@@ -127,8 +120,8 @@ pub(crate) fn foreign(cursor: &Cursor<'_>, error: &ParserError) -> Problem {
     Problem::new(range, message.lines().collect::<Vec<_>>().join(" "))
 }
 
-fn location(place: &str) -> Option<(usize, usize)> {
+fn location(place: &str) -> Option<Location> {
     let (line, column) = place.split_once(", Column: ")?;
     let (line, column) = (line.trim().parse().ok()?, column.trim().parse().ok()?);
-    (line > 0).then_some((line, column))
+    (line > 0).then(|| Location::new(line, column))
 }

@@ -26,16 +26,17 @@ impl Tok {
         Self { token, range: at..at, span: Span::empty() }
     }
 
+    pub(crate) fn word(&self) -> Option<&Word> {
+        if let Token::Word(word) = &self.token { Some(word) } else { None }
+    }
+
     /// The word in upper case, unless it is quoted or no word.
     pub(crate) fn keyword(&self) -> Option<String> {
-        match &self.token {
-            Token::Word(Word { value, quote_style: None, .. }) => Some(value.to_uppercase()),
-            _ => None,
-        }
+        self.word().filter(|word| word.quote_style.is_none()).map(|word| word.value.to_uppercase())
     }
 
     pub(crate) fn is_keyword(&self, keyword: &str) -> bool {
-        matches!(&self.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(keyword))
+        self.word().is_some_and(|word| word.quote_style.is_none() && word.value.eq_ignore_ascii_case(keyword))
     }
 
     /// The token as an engine with standard quoting reads it: names in double quotes, strings in single ones.
@@ -43,18 +44,20 @@ impl Tok {
     /// Quotes inside are doubled here, because sqlparser prints what looks doubled as it stands and would otherwise
     /// turn two quotes into one.
     pub(crate) fn portable(&self) -> TokenWithSpan {
-        let token = match &self.token {
-            Token::Word(word) if word.quote_style.is_some() => Token::Word(Word {
-                value: word.value.replace('"', "\"\""),
-                quote_style: Some('"'),
-                keyword: word.keyword,
-            }),
-            Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) => {
-                Token::SingleQuotedString(text.replace('\'', "''"))
-            }
-            other => other.clone(),
+        let token = if let Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) = &self.token {
+            Token::SingleQuotedString(text.replace('\'', "''"))
+        } else if let Some(word) = self.word().filter(|word| word.quote_style.is_some()) {
+            let value = word.value.replace('"', "\"\"");
+            Token::Word(Word { value, quote_style: Some('"'), keyword: word.keyword })
+        } else {
+            self.token.clone()
         };
         TokenWithSpan { token, span: self.span }
+    }
+
+    /// Where sqlparser says that the token begins.
+    pub(crate) fn location(&self) -> Location {
+        self.span.start
     }
 
     /// Another token in the place of this one.

@@ -16,7 +16,9 @@ pub(crate) fn quoted(name: &str) -> String {
 
 /// A dataset name in SQL.
 pub(crate) fn qualified(name: &str) -> String {
-    if name.split('.').any(str::is_empty) {
+    let first = name.split('.').next().unwrap_or_default();
+    // As a part of its own, LIVE would be taken for the pipeline itself.
+    if name.split('.').any(str::is_empty) || first.len() < name.len() && first.eq_ignore_ascii_case("live") {
         return quoted(name);
     }
     name.split('.').map(quoted).collect::<Vec<_>>().join(".")

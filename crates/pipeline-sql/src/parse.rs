@@ -51,6 +51,7 @@ pub fn parse_pipeline_with(
             found.append(&mut reader.problems);
         }
         found.extend(unreadable);
+        found.sort_by_key(|problem| problem.range.start);
         errors.extend(found.into_iter().map(|problem| SqlError::located(source, problem)));
     }
     if errors.is_empty() { Ok(definition) } else { Err(errors) }
@@ -157,9 +158,10 @@ impl Reader<'_> {
         self.cursor.eat_words(&["IF", "NOT", "EXISTS"]);
         let (name, range) = self.cursor.dataset("a name")?;
         let problem = Problem::new(start.start..range.end, format!("not supported yet: {feature} {name}"));
-        Err(match feature {
-            Feature::MaterializedView => problem.help("a view or a streaming table may do"),
-            _ => problem,
+        Err(if feature == Feature::MaterializedView {
+            problem.help("a view or a streaming table may do")
+        } else {
+            problem
         })
     }
 

@@ -88,12 +88,7 @@ fn view_sql(view: &ViewDefinition) -> String {
 }
 
 fn flow_sql(flow: &FlowDefinition) -> String {
-    // A flow named after a table has the table's name, which may have several parts.
-    let mut out = if flow.name == flow.target && flow.name.contains('.') && is_bare_change_flow(flow) {
-        String::new()
-    } else {
-        header_sql(flow)
-    };
+    let mut out = header_sql(flow);
     let once = if flow.once { " ONCE" } else { "" };
     let target = qualified(&flow.target);
     match &flow.kind {
@@ -110,10 +105,6 @@ fn flow_sql(flow: &FlowDefinition) -> String {
         }
     }
     out
-}
-
-fn is_bare_change_flow(flow: &FlowDefinition) -> bool {
-    !matches!(flow.kind, FlowKind::Append { .. }) && flow.comment.is_none() && flow.depends_on.is_empty()
 }
 
 fn header_sql(flow: &FlowDefinition) -> String {

@@ -34,16 +34,13 @@ pub(crate) fn read(reader: &mut Reader<'_>, from: Range<usize>) -> Result<FlowKi
         let Some((clause, range)) = Clause::eat(&mut reader.cursor) else {
             return Err(Clause::unknown(&reader.cursor));
         };
-        match clause {
-            Clause::StoredAs => {
-                options.stored_as = read_stored_as(&mut reader.cursor)?.ok_or_else(|| {
-                    Problem::new(range.clone(), "a snapshot flow can't be stored BITEMPORAL")
-                })?;
-            }
-            Clause::TrackHistory => options.track_history = read_selection(reader, clause)?,
-            _ => {
-                return Err(Problem::new(range, format!("{} does not go with FROM SNAPSHOT", clause.text())));
-            }
+        if clause == Clause::StoredAs {
+            options.stored_as = read_stored_as(&mut reader.cursor)?
+                .ok_or_else(|| Problem::new(range.clone(), "a snapshot flow can't be stored BITEMPORAL"))?;
+        } else if clause == Clause::TrackHistory {
+            options.track_history = read_selection(reader, clause)?;
+        } else {
+            return Err(Problem::new(range, format!("{} does not go with FROM SNAPSHOT", clause.text())));
         }
         if seen.contains(&clause) {
             reader.problems.push(duplicate(range.clone(), clause.text()));

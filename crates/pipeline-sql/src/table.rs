@@ -192,12 +192,12 @@ fn property_value(cursor: &mut Cursor<'_>) -> Result<String, Problem> {
     }
     let start = cursor.here();
     cursor.eat_token(&Token::Minus);
-    match cursor.peek().map(|tok| &tok.token) {
-        Some(Token::Number(..)) => cursor.skip(1),
-        Some(Token::Word(word)) if ["true", "false"].contains(&word.value.to_lowercase().as_str()) => {
-            cursor.skip(1)
-        }
-        _ => return Err(cursor.expected("a value in quotes, a number, true or false")),
+    let plain = cursor.peek().is_some_and(|tok| {
+        matches!(tok.token, Token::Number(..)) || tok.is_keyword("TRUE") || tok.is_keyword("FALSE")
+    });
+    if !plain {
+        return Err(cursor.expected("a value in quotes, a number, true or false"));
     }
+    cursor.skip(1);
     Ok(cursor.slice(cursor.since(start.start)).to_owned())
 }

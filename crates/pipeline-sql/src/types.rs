@@ -40,10 +40,7 @@ impl ColumnDef {
         // Spark writes the type of a whole row as STRUCT<..>; people paste it.
         let columns =
             if cursor.at_words(&["STRUCT"]) && cursor.peek_nth(1).is_some_and(|t| t.token == Token::Lt) {
-                match read_type(&mut cursor)? {
-                    SqlType::Struct(fields) => fields,
-                    _ => Vec::new(),
-                }
+                if let SqlType::Struct(fields) = read_type(&mut cursor)? { fields } else { Vec::new() }
             } else {
                 cursor.comma_separated(|cursor| read_column(cursor))?
             };
@@ -164,12 +161,12 @@ const NAMES: &[&str] = &[
 
 /// Reads `name TYPE [NOT NULL] [COMMENT '..']`.
 pub(crate) fn read_column(cursor: &mut Cursor<'_>) -> Result<ColumnDef, Problem> {
-    Types::default().closed(cursor, |types, cursor| types.column(cursor))
+    Types::default().closed(cursor, Types::column)
 }
 
 /// Reads a type.
 pub(crate) fn read_type(cursor: &mut Cursor<'_>) -> Result<SqlType, Problem> {
-    Types::default().closed(cursor, |types, cursor| types.data_type(cursor))
+    Types::default().closed(cursor, Types::data_type)
 }
 
 /// Reads types that may nest. The tokenizer takes `>>` for one operator, so one token may close two types.

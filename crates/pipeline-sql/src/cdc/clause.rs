@@ -34,10 +34,6 @@ impl Clause {
         Self::TrackHistory,
     ];
 
-    /// Words with which clauses begin, and that end a source whose KEYS are missing.
-    pub(crate) const FIRST_WORDS: [&str; 7] =
-        ["IGNORE", "APPLY", "SEQUENCE", "SYSTEM", "COLUMNS", "STORED", "TRACK"];
-
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::IgnoreNullUpdates => "IGNORE NULL UPDATES",

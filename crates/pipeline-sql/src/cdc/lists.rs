@@ -4,15 +4,17 @@ use sqlparser::tokenizer::Token;
 use strandline_cdc_core::spec::ColumnSelection;
 
 use super::clause::Clause;
-use crate::{cursor::Cursor, error::Problem, parse::Reader};
+use crate::{cursor::Cursor, error::Problem, parse::Reader, suggest::nearest};
 
 /// `KEYS (column, ..)`, directly behind the source.
 pub(crate) fn read_keys(reader: &mut Reader<'_>) -> Result<Vec<String>, Problem> {
     if reader.cursor.eat_words(&["KEYS"]).is_none() {
-        return Err(reader
-            .cursor
-            .expected("KEYS")
-            .help("KEYS (column, ..) follows the source and says what identifies a row"));
+        let word = reader.cursor.peek().and_then(crate::lexer::Tok::keyword).unwrap_or_default();
+        let help = match nearest(&word, ["KEYS"]) {
+            Some(_) => "did you mean KEYS?",
+            None => "KEYS (column, ..) follows the source and says what identifies a row",
+        };
+        return Err(reader.cursor.expected("KEYS").help(help));
     }
     let start = reader.cursor.here().start;
     let keys = read_list(reader, "KEYS")?;

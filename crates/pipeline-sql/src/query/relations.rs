@@ -5,12 +5,8 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::{
-    ast::{
-        Ident, ObjectName, ObjectNamePart, Query, SetExpr, Spanned, Statement, TableAlias, TableFactor,
-        VisitorMut,
-    },
-    tokenizer::Location,
+use sqlparser::ast::{
+    Ident, ObjectName, ObjectNamePart, Query, SetExpr, Statement, TableAlias, TableFactor, VisitorMut,
 };
 
 use super::{InputKind, QueryInput, placeholder};
@@ -18,8 +14,6 @@ use crate::{
     Span,
     cursor::{Cursor, dataset_name},
     error::Problem,
-    lexer::to_usize,
-    source::offset_of,
 };
 
 /// Replaces plain table references by placeholders, and gives every placeholder its alias.
@@ -54,9 +48,11 @@ impl<'a> Relations<'a> {
     }
 
     fn span_of(&self, name: &ObjectName) -> Span {
-        let span = name.span();
-        let offset = |at: Location| offset_of(self.cursor.text, to_usize(at.line), to_usize(at.column));
-        Span { file: self.cursor.file, start: offset(span.start), end: offset(span.end) }
+        let place = |ident: &Ident| self.cursor.token_at(ident.span.start).unwrap_or_default();
+        let mut idents = name.0.iter().filter_map(ObjectNamePart::as_ident);
+        let first = idents.next().map(place).unwrap_or_default();
+        let end = idents.next_back().map_or(first.end, |last| place(last).end);
+        Span { file: self.cursor.file, start: first.start, end }
     }
 
     /// The placeholder and alias for a table reference; none where it stays as it is.

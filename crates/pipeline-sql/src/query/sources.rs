@@ -5,7 +5,7 @@
 
 use sqlparser::{
     keywords::RESERVED_FOR_TABLE_ALIAS,
-    tokenizer::{Token, TokenWithSpan, Word},
+    tokenizer::{Token, TokenWithSpan},
 };
 
 use super::{InputKind, QueryInput, RESERVED, placeholder};
@@ -42,20 +42,19 @@ pub(super) fn replace(cursor: &Cursor<'_>) -> Result<(Vec<TokenWithSpan>, Vec<Qu
 }
 
 fn refuse_reserved(tok: &Tok) -> Result<(), Problem> {
-    match &tok.token {
-        Token::Word(word) if word.value.to_lowercase().starts_with(RESERVED) => {
-            Err(Problem::new(tok.range.clone(), format!("names that begin with {RESERVED} are reserved")))
-        }
-        _ => Ok(()),
+    if tok.word().is_some_and(|word| word.value.to_lowercase().starts_with(RESERVED)) {
+        Err(Problem::new(tok.range.clone(), format!("names that begin with {RESERVED} are reserved")))
+    } else {
+        Ok(())
     }
 }
 
-struct Regions {
+struct Regions<'a> {
     open: Vec<Region>,
-    previous: Option<Tok>,
+    previous: Option<&'a Tok>,
 }
 
-impl Regions {
+impl<'a> Regions<'a> {
     fn top(&self) -> Region {
         self.open.last().copied().unwrap_or(Region::Other)
     }
@@ -68,28 +67,27 @@ impl Regions {
 
     fn expects_table(&self) -> bool {
         self.top() == Region::From
-            && self.previous.as_ref().is_some_and(|tok| {
+            && self.previous.is_some_and(|tok| {
                 matches!(tok.token, Token::Comma | Token::LParen)
                     || tok.is_keyword("FROM")
                     || tok.is_keyword("JOIN")
             })
     }
 
-    fn pass(&mut self, tok: &Tok) {
-        match &tok.token {
+    fn pass(&mut self, tok: &'a Tok) {
+        if tok.token == Token::LParen {
             // FROM (t JOIN u): still a list of tables. Anything else in parentheses starts anew.
-            Token::LParen => self.open.push(if self.expects_table() { Region::From } else { Region::Other }),
-            Token::RParen => {
-                self.open.pop();
-            }
-            Token::Word(Word { quote_style: None, .. }) => self.pass_word(tok),
-            _ => {}
+            self.open.push(if self.expects_table() { Region::From } else { Region::Other });
+        } else if tok.token == Token::RParen {
+            self.open.pop();
+        } else {
+            self.pass_word(tok);
         }
-        self.previous = Some(tok.clone());
+        self.previous = Some(tok);
     }
 
     fn pass_word(&mut self, tok: &Tok) {
-        let distinct = self.previous.as_ref().is_some_and(|tok| tok.is_keyword("DISTINCT"));
+        let distinct = self.previous.is_some_and(|tok| tok.is_keyword("DISTINCT"));
         match (tok.keyword().as_deref(), self.top()) {
             (Some("SELECT"), _) => self.set(Region::Select),
             // `a IS DISTINCT FROM b` is no FROM clause.
@@ -153,11 +151,8 @@ fn streamed(cursor: &mut Cursor<'_>) -> Result<InputKind, Problem> {
 
 /// True for a word that can be a table's name behind STREAM, rather than go on with a clause behind a table `stream`.
 fn begins_name(tok: &Tok) -> bool {
-    match &tok.token {
-        Token::Word(word) => {
-            word.quote_style.is_some()
-                || !(tok.is_keyword("AS") || RESERVED_FOR_TABLE_ALIAS.contains(&word.keyword))
-        }
-        _ => false,
-    }
+    tok.word().is_some_and(|word| {
+        word.quote_style.is_some()
+            || !(tok.is_keyword("AS") || RESERVED_FOR_TABLE_ALIAS.contains(&word.keyword))
+    })
 }
