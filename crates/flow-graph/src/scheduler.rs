@@ -1,0 +1,303 @@
+//! Which flow may start now?
+//!
+//! The scheduler of one update. The driver calls [`handle`](Scheduler::handle) with what happened, then takes
+//! actions with [`next_action`](Scheduler::next_action) until there is none, then sleeps until something happens or
+//! [`next_deadline`](Scheduler::next_deadline) has come.
+//!
+//! Invariants: a flow is launched only when all its predecessors satisfy their edges, which for a `ONCE` flow means
+//! that its completion is durable; never more flows run than there are permits; a refused input changes nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::state::FlowEvent;
+use crate::{
+    Action, Completions, EdgeKind, FlowId, FlowState, Graph, Input, Outcome, ProtocolError, Settings,
+    Timestamp, UpdateOutcome, UpdateRequest,
+};
+
+/// Decides, for one update of a graph, what the driver does next.
+#[derive(Debug, Clone)]
+pub struct Scheduler {
+    graph: Arc<Graph>,
+    settings: Settings,
+    /// By flow: its place in topological order.
+    ranks: Vec<usize>,
+    progress: Progress,
+}
+
+/// Everything that changes in the course of an update.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Progress {
+    /// By flow.
+    states: Vec<FlowState>,
+    /// By flow: how many of its predecessors do not satisfy their edges yet.
+    blocked: Vec<usize>,
+    /// Flows that may start as soon as there is a permit, by rank.
+    ready: BTreeSet<(usize, FlowId)>,
+    /// Flows that wait for their next attempt.
+    sleeping: BTreeSet<(Timestamp, FlowId)>,
+    /// Flows whose Persist or Abort has not been handed out yet.
+    untold: BTreeSet<FlowId>,
+    /// How many flows occupy a permit.
+    running: usize,
+    /// How many flows are not in a final state.
+    open: usize,
+    now: Timestamp,
+    done: bool,
+}
+
+impl Scheduler {
+    /// Begins an update. `ONCE` flows that `history` calls complete are idle and satisfy their edges; flows that
+    /// the request leaves out are excluded, and satisfy theirs unless they are incomplete `ONCE` flows.
+    pub fn start(
+        graph: impl Into<Arc<Graph>>,
+        request: &UpdateRequest,
+        history: &Completions,
+        settings: Settings,
+    ) -> Self {
+        let graph = graph.into();
+        let mut ranks = vec![0; graph.flows().len()];
+        for (rank, flow) in graph.topological_order().iter().enumerate() {
+            if let Some(place) = ranks.get_mut(flow.0) {
+                *place = rank;
+            }
+        }
+        let states = graph.flows().map(|(_, flow)| {
+            if !request.selects(flow.target()) {
+                FlowState::Excluded
+            } else if flow.is_once() && history.contains(flow.name()) {
+                FlowState::Idle
+            } else {
+                FlowState::Queued
+            }
+        });
+        let states: Vec<_> = states.collect();
+        let open = states.iter().filter(|state| !state.is_final()).count();
+        let progress = Progress { states, open, ..Progress::default() };
+        let mut scheduler = Self { graph, settings, ranks, progress };
+        scheduler.skip_after_incomplete(history);
+        scheduler.count_blocked();
+        scheduler
+    }
+
+    /// Takes note of what happened at `now`. A moment earlier than one seen before counts as that one.
+    ///
+    /// # Errors
+    ///
+    /// If the input does not fit the state of its flow; the state, and the time, are then as before.
+    pub fn handle(&mut self, now: Timestamp, input: Input) -> Result<(), ProtocolError> {
+        let now = now.max(self.progress.now);
+        match input {
+            Input::Finished { flow, outcome } => self.finish(now, flow, outcome)?,
+            Input::Persisted { flow } => self.settle(flow, FlowEvent::Persisted)?,
+            Input::NotPersisted { flow } => self.settle(flow, FlowEvent::NotPersisted)?,
+            Input::Cancel => self.cancel(),
+            Input::Wake => {}
+        }
+        self.progress.now = now;
+        self.wake_sleepers();
+        Ok(())
+    }
+
+    /// What to do next; `None` until something happens. What makes completions durable comes before what starts.
+    pub fn next_action(&mut self) -> Option<Action> {
+        while let Some(flow) = self.progress.untold.pop_first() {
+            match self.state(flow) {
+                Some(FlowState::Persisting) => return Some(Action::Persist { flow }),
+                Some(FlowState::Stopping { .. }) => return Some(Action::Abort { flow }),
+                _ => {}
+            }
+        }
+        if self.progress.running < self.settings.permits() {
+            while let Some((_, flow)) = self.progress.ready.pop_first() {
+                if let Some(FlowState::Running { attempt }) = self.apply(flow, FlowEvent::Launched) {
+                    return Some(Action::Launch { flow, attempt });
+                }
+            }
+        }
+        if self.progress.open == 0 && !self.progress.done {
+            self.progress.done = true;
+            return Some(Action::Done { outcome: self.outcome() });
+        }
+        None
+    }
+
+    /// When to call [`handle`](Self::handle) with [`Input::Wake`] if nothing else happens before.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.progress.sleeping.first().map(|(due, _)| *due)
+    }
+
+    /// Where a flow stands; `None` for an id of another graph.
+    pub fn state(&self, flow: FlowId) -> Option<FlowState> {
+        self.progress.states.get(flow.0).copied()
+    }
+
+    /// Whether [`Action::Done`] has been handed out.
+    pub fn is_done(&self) -> bool {
+        self.progress.done
+    }
+
+    /// The graph of this update.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    fn finish(&mut self, now: Timestamp, flow: FlowId, outcome: Outcome) -> Result<(), ProtocolError> {
+        let state = self.known(flow)?;
+        let (FlowState::Running { attempt } | FlowState::Stopping { attempt }) = state else {
+            return Err(ProtocolError::NotRunning { flow, state });
+        };
+        let event = match outcome {
+            Outcome::Succeeded => {
+                FlowEvent::Succeeded { once: self.graph.flow(flow).is_some_and(crate::Flow::is_once) }
+            }
+            Outcome::Failed { retryable } => {
+                let wait = self.settings.wait_after(attempt).filter(|_| retryable);
+                FlowEvent::Failed { retry: wait.map(|wait| now.after(wait)) }
+            }
+            Outcome::Stopped if self.progress.untold.contains(&flow) => {
+                return Err(ProtocolError::NotAborted { flow, state });
+            }
+            Outcome::Stopped => FlowEvent::Aborted,
+        };
+        self.apply(flow, event).map(|_| ()).ok_or(ProtocolError::NotAborted { flow, state })
+    }
+
+    /// The answer to a Persist that was handed out.
+    fn settle(&mut self, flow: FlowId, event: FlowEvent) -> Result<(), ProtocolError> {
+        let state = self.known(flow)?;
+        let refused = ProtocolError::NotPersisting { flow, state };
+        if self.progress.untold.contains(&flow) {
+            return Err(refused);
+        }
+        self.apply(flow, event).map(|_| ()).ok_or(refused)
+    }
+
+    fn cancel(&mut self) {
+        for place in 0..self.progress.states.len() {
+            self.apply(FlowId(place), FlowEvent::Cancelled);
+        }
+        self.progress.ready.clear();
+        self.progress.sleeping.clear();
+    }
+
+    fn known(&self, flow: FlowId) -> Result<FlowState, ProtocolError> {
+        self.state(flow).ok_or(ProtocolError::UnknownFlow { flow })
+    }
+
+    /// Moves one flow on, and with it all that follows from the move. `None`, and no change, if it cannot move so.
+    fn apply(&mut self, flow: FlowId, event: FlowEvent) -> Option<FlowState> {
+        let progress = &mut self.progress;
+        let state = progress.states.get_mut(flow.0)?;
+        let (old, new) = (*state, state.on(event)?);
+        *state = new;
+        if old == new {
+            return Some(new);
+        }
+        progress.running = progress
+            .running
+            .saturating_add(usize::from(new.is_running()))
+            .saturating_sub(usize::from(old.is_running()));
+        progress.open = progress.open.saturating_sub(usize::from(new.is_final()));
+        progress.untold.remove(&flow);
+        match new {
+            FlowState::Persisting | FlowState::Stopping { .. } => {
+                progress.untold.insert(flow);
+            }
+            FlowState::Waiting { due, .. } => {
+                progress.sleeping.insert((due, flow));
+            }
+            FlowState::Completed => self.free_dependents(flow),
+            FlowState::Failed => self.skip_after(flow, flow),
+            FlowState::Queued
+            | FlowState::Running { .. }
+            | FlowState::Skipped { .. }
+            | FlowState::Stopped
+            | FlowState::Idle
+            | FlowState::Excluded => {}
+        }
+        Some(new)
+    }
+
+    /// One predecessor less for each flow that waits for this one.
+    fn free_dependents(&mut self, flow: FlowId) {
+        let progress = &mut self.progress;
+        for next in self.graph.successors(flow) {
+            let Some(blocked) = progress.blocked.get_mut(next.0) else { continue };
+            *blocked = blocked.saturating_sub(1);
+            let free = *blocked == 0 && progress.states.get(next.0) == Some(&FlowState::Queued);
+            if let (true, Some(rank)) = (free, self.ranks.get(next.0)) {
+                progress.ready.insert((*rank, *next));
+            }
+        }
+    }
+
+    /// No flow that waits for `flow`, directly or not, will start; `failed` is why.
+    fn skip_after(&mut self, flow: FlowId, failed: FlowId) {
+        let graph = Arc::clone(&self.graph);
+        let mut open = graph.successors(flow).to_vec();
+        while let Some(next) = open.pop() {
+            if self.apply(next, FlowEvent::PredecessorFailed { failed }).is_some() {
+                open.extend(graph.successors(next));
+            }
+        }
+    }
+
+    /// an excluded `ONCE` flow that is not complete holds back what depends on it. A data edge does not.
+    fn skip_after_incomplete(&mut self, history: &Completions) {
+        let graph = Arc::clone(&self.graph);
+        for edge in graph.edges().iter().filter(|edge| edge.kind == EdgeKind::Order) {
+            let excluded = self.state(edge.from) == Some(FlowState::Excluded);
+            let incomplete =
+                graph.flow(edge.from).is_some_and(|flow| flow.is_once() && !history.contains(flow.name()));
+            if excluded && incomplete {
+                let event = FlowEvent::PredecessorFailed { failed: edge.from };
+                if self.apply(edge.to, event).is_some() {
+                    self.skip_after(edge.to, edge.from);
+                }
+            }
+        }
+    }
+
+    fn count_blocked(&mut self) {
+        let satisfied = |flow: &FlowId| self.state(*flow).is_some_and(FlowState::satisfies_edges);
+        let open = |flow| self.graph.predecessors(flow).iter().filter(|other| !satisfied(other)).count();
+        self.progress.blocked = self.graph.flows().map(|(flow, _)| open(flow)).collect();
+        for (place, rank) in self.ranks.iter().enumerate() {
+            let free = self.progress.blocked.get(place) == Some(&0)
+                && self.progress.states.get(place) == Some(&FlowState::Queued);
+            if free {
+                self.progress.ready.insert((*rank, FlowId(place)));
+            }
+        }
+    }
+
+    fn wake_sleepers(&mut self) {
+        let progress = &mut self.progress;
+        while let Some((due, flow)) =
+            progress.sleeping.first().copied().filter(|(due, _)| *due <= progress.now)
+        {
+            progress.sleeping.remove(&(due, flow));
+            if let Some(rank) = self.ranks.get(flow.0) {
+                progress.ready.insert((*rank, flow));
+            }
+        }
+    }
+
+    fn outcome(&self) -> UpdateOutcome {
+        let any = |wanted: fn(&FlowState) -> bool| self.progress.states.iter().any(wanted);
+        if any(|state| matches!(state, FlowState::Stopped)) {
+            UpdateOutcome::Canceled
+        } else if any(|state| matches!(state, FlowState::Failed | FlowState::Skipped { .. })) {
+            UpdateOutcome::Failed
+        } else {
+            UpdateOutcome::Completed
+        }
+    }
+}
+
+#[cfg(test)]
+mod exhaustive;
+#[cfg(test)]
+mod tests;
