@@ -151,7 +151,12 @@ pub trait Table: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// `Invalid` for rows that don't fit, `Conflict` for a fenced writer, else the store's.
-    async fn commit(&self, base: &dyn TableSnapshot, change: TableChange, stamp: &CommitStamp) -> Result<CommitOutcome>;
+    async fn commit(
+        &self,
+        base: &dyn TableSnapshot,
+        change: TableChange,
+        stamp: &CommitStamp,
+    ) -> Result<CommitOutcome>;
 }
 
 /// An immutable view of one version of a table.
@@ -239,9 +244,11 @@ pub enum TableChange {
 impl fmt::Debug for TableChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rows { deletes, inserts } => {
-                f.debug_struct("Rows").field("deletes", &deletes.len()).field("inserts", &inserts.len()).finish()
-            }
+            Self::Rows { deletes, inserts } => f
+                .debug_struct("Rows")
+                .field("deletes", &deletes.len())
+                .field("inserts", &inserts.len())
+                .finish(),
             Self::Append(_) => f.write_str("Append"),
             Self::Empty => f.write_str("Empty"),
             Self::Overwrite(_) => f.write_str("Overwrite"),

@@ -77,3 +77,55 @@ impl std::error::Error for Error {
         self.source.as_deref().map(|e| e as &(dyn std::error::Error + 'static))
     }
 }
+
+impl From<object_store::Error> for Error {
+    fn from(e: object_store::Error) -> Self {
+        Self::new(store_kind(&e), "the store failed").because(e)
+    }
+}
+
+impl From<arrow_schema::ArrowError> for Error {
+    fn from(e: arrow_schema::ArrowError) -> Self {
+        Self::new(ErrorKind::Internal, "rows could not be processed").because(e)
+    }
+}
+
+impl From<parquet::errors::ParquetError> for Error {
+    fn from(e: parquet::errors::ParquetError) -> Self {
+        Self::new(parquet_kind(&e), "a Parquet file could not be read or written").because(e)
+    }
+}
+
+fn store_kind(e: &object_store::Error) -> ErrorKind {
+    use object_store::Error as Store;
+    match e {
+        Store::NotFound { .. } => ErrorKind::NotFound,
+        Store::AlreadyExists { .. } | Store::Precondition { .. } => ErrorKind::Conflict,
+        Store::NotSupported { .. } | Store::NotImplemented { .. } => ErrorKind::Unsupported,
+        Store::InvalidPath { .. } => ErrorKind::Invalid,
+        _ => ErrorKind::Unavailable,
+    }
+}
+
+fn parquet_kind(e: &parquet::errors::ParquetError) -> ErrorKind {
+    // A file that a table names and that is not there is as corrupt as one that can't be decoded.
+    let mut source = Some(e as &(dyn std::error::Error + 'static));
+    while let Some(error) = source {
+        if let Some(kind) = stored_kind(error) {
+            return kind;
+        }
+        source = error.source();
+    }
+    ErrorKind::Corrupt
+}
+
+/// The kind of a store's error, also within an I/O error, for something that must exist.
+pub(crate) fn stored_kind(error: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
+    let io = error.downcast_ref::<std::io::Error>();
+    let inner = io.and_then(std::io::Error::get_ref).and_then(|e| e.downcast_ref());
+    match error.downcast_ref().or(inner).map(store_kind) {
+        Some(ErrorKind::NotFound) => Some(ErrorKind::Corrupt),
+        None if io.is_some() => Some(ErrorKind::Unavailable),
+        kind => kind,
+    }
+}

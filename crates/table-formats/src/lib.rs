@@ -1,3 +1,42 @@
 //! One table contract, and its adapters.
+//!
+//! The runtime asks tables for rows by key and commits changes of rows ([`contract`]); a format's adapter knows only
+//! files and metadata ([`metadata`]). What lies between is written once:
+//!
+//! - [`lake`]: tables of Parquet files over any adapter (lookup, copy-on-write, append, overwrite);
+//! - [`parquet`]: the files themselves;
+//! - [`memory`]: the adapter without a format; `delta` (feature `delta`): the adapter for Delta Lake;
+//! - [`side_state`]: the versioned rows beside a target that its readers never see;
+//! - [`durable`]: a local folder that fsyncs;
+//! - `conformance` (feature `conformance`): each line of the contract as a function, for adapters' tests.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod contract;
+#[cfg(feature = "delta")]
+pub mod delta;
+pub mod durable;
 pub mod error;
+mod keys;
+pub mod lake;
+mod lookup;
+pub mod memory;
+mod merge;
+pub mod metadata;
+pub mod parquet;
+mod rows;
+mod schema;
+pub mod side_state;
+
+pub use contract::{
+    AppendedFile, BatchStream, CommitOutcome, CommitStamp, Committed, LookupPlan, Result, RowStream,
+    StateVersion, Table, TableChange, TableDefinition, TableFormat, TableSnapshot, TableVersion, WriterId,
+};
+#[cfg(feature = "delta")]
+pub use delta::DeltaFormat;
+pub use durable::DurableLocal;
+pub use error::{Error, ErrorKind};
+pub use lake::{LakeOptions, LakeTable};
+pub use memory::MemoryFormat;
+pub use parquet::WriteOptions;
+pub use side_state::{SideState, StateSnapshot};

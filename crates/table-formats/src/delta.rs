@@ -1,0 +1,157 @@
+//! Tables in Delta Lake's format. Log and transactions are deltalake-core's; data files are [`crate::parquet`]'s.
+//!
+//! A commit's stamp lies in transaction actions of the same log entry: `strandline/<pipeline>/<flow>/<incarnation>` with
+//! the batch, `strandline/state` with the state version, `strandline/epoch` with the epoch. The property
+//! `strandline.writers` lists the writers, so that opening a table needs no search for them.
+
+mod error;
+mod metadata;
+mod schema;
+mod stamp;
+mod stats;
+
+pub use metadata::DeltaMetadata;
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use async_trait::async_trait;
+use deltalake_core::{
+    kernel::transaction::CommitProperties,
+    logstore::{LogStoreRef, StorageConfig, default_logstore},
+    operations::create::CreateBuilder,
+};
+use object_store::{ObjectStore, path::Path, prefix::PrefixStore};
+use url::Url;
+
+use crate::{
+    contract::{Result, Table, TableDefinition, TableFormat},
+    error::{Error, ErrorKind},
+    lake::{LakeOptions, LakeTable},
+    schema::check_keys,
+};
+
+/// Property that names the key columns, as a JSON list.
+pub const KEYS: &str = "strandline.keys";
+/// Property that lists the writers, as a JSON list.
+const WRITERS: &str = "strandline.writers";
+/// A setting that would let stamps expire.
+const RETENTION: &str = "delta.setTransactionRetentionDuration";
+
+/// Delta tables in a folder of a store: each in the folder of its name.
+#[derive(Debug)]
+pub struct DeltaFormat {
+    store: Arc<dyn ObjectStore>,
+    root: Path,
+    options: LakeOptions,
+}
+
+impl DeltaFormat {
+    /// Tables under this folder of the store. The store must have create-only puts; on a local folder use
+    /// [`crate::DurableLocal`], so that what is acknowledged is on disk.
+    pub fn new(store: Arc<dyn ObjectStore>, root: Path) -> Self {
+        Self { store, root, options: LakeOptions::default() }
+    }
+
+    /// The same with other options.
+    #[must_use]
+    pub fn with_options(mut self, options: LakeOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    fn folder(&self, name: &str) -> Result<Path> {
+        let folder = self.root.clone().join(name);
+        if name.is_empty() || name.starts_with('_') || folder.filename() != Some(name) {
+            let message = format!("`{name}` can't be the name of a table's folder");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        Ok(folder)
+    }
+
+    fn log(&self, folder: &Path) -> Result<LogStoreRef> {
+        // The scheme makes deltalake sort listings itself, which any store allows; the path is the store's own.
+        let mut url =
+            Url::parse("file:///").map_err(|e| Error::new(ErrorKind::Internal, "no URL").because(e))?;
+        url.set_path(&format!("/{folder}/"));
+        let prefixed = Arc::new(PrefixStore::new(Arc::clone(&self.store), folder.clone()));
+        Ok(default_logstore(prefixed, Arc::clone(&self.store), &url, &StorageConfig::default()))
+    }
+
+    fn table(&self, folder: Path, log: LogStoreRef) -> LakeTable<DeltaMetadata> {
+        let metadata = DeltaMetadata::new(Arc::clone(&self.store), folder, log);
+        LakeTable::new(Arc::new(metadata), self.options)
+    }
+}
+
+#[async_trait]
+impl TableFormat for DeltaFormat {
+    fn name(&self) -> &'static str {
+        "delta"
+    }
+
+    fn check_schema(&self, schema: &SchemaRef) -> Result<()> {
+        schema::check(schema)
+    }
+
+    async fn create(&self, name: &str, definition: &TableDefinition) -> Result<Arc<dyn Table>> {
+        schema::check(&definition.schema)?;
+        check_keys(&definition.schema, &definition.keys)?;
+        if definition.properties.contains_key(RETENTION) {
+            let message = format!("`{RETENTION}` would let the marks of committed batches expire");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let folder = self.folder(name)?;
+        let log = self.log(&folder)?;
+        if log.is_delta_table_location().await.map_err(|e| error::of(e, "the table can't be looked for"))? {
+            return Err(exists(name));
+        }
+        let keys = serde_json::json!(definition.keys).to_string();
+        let properties = definition.properties.iter().map(|(k, v)| (k.clone(), Some(v.clone())));
+        let mut builder = CreateBuilder::new()
+            .with_log_store(Arc::clone(&log))
+            .with_table_name(name)
+            .with_columns(schema::to_delta(&definition.schema)?.fields().cloned())
+            .with_configuration(properties.chain([(KEYS.to_owned(), Some(keys))]))
+            .with_raise_if_key_not_exists(false)
+            .with_commit_properties(CommitProperties::default().with_max_retries(0));
+        if let Some(comment) = &definition.comment {
+            builder = builder.with_comment(comment);
+        }
+        if let Err(e) = Box::pin(builder.into_future()).await {
+            let failed = error::of(e, "the table could not be created").with("table", name);
+            let lost = error::is_lost_race(&failed);
+            return Err(if lost { exists(name) } else { failed });
+        }
+        Ok(Arc::new(self.table(folder, log)))
+    }
+
+    async fn open(&self, name: &str) -> Result<Option<Arc<dyn Table>>> {
+        let folder = self.folder(name)?;
+        let log = self.log(&folder)?;
+        if !log.is_delta_table_location().await.map_err(|e| error::of(e, "the table can't be looked for"))? {
+            return Ok(None);
+        }
+        let table = self.table(folder, log);
+        table.snapshot().await.map_err(|e| e.with("table", name))?;
+        Ok(Some(Arc::new(table)))
+    }
+
+    async fn list(&self) -> Result<Vec<String>> {
+        let folders = self.store.list_with_delimiter(Some(&self.root)).await?.common_prefixes;
+        let mut names = Vec::new();
+        for folder in folders {
+            let log = self.log(&folder)?;
+            let is_table = log.is_delta_table_location().await;
+            if is_table.map_err(|e| error::of(e, "the tables can't be listed"))? {
+                names.extend(folder.filename().map(str::to_owned));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+fn exists(name: &str) -> Error {
+    Error::new(ErrorKind::Conflict, format!("table `{name}` exists"))
+}

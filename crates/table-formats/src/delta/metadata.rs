@@ -1,0 +1,341 @@
+//! Level 2 on a Delta log.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arrow_schema::SchemaRef;
+use async_trait::async_trait;
+use deltalake_core::{
+    DeltaTable, checkpoints,
+    kernel::{
+        Action, Add, LogicalFileView, MetadataExt, Remove,
+        transaction::{CommitBuilder, CommitProperties},
+    },
+    logstore::{LogStoreRef, get_actions},
+    protocol::{DeltaOperation, SaveMode},
+    table::state::DeltaTableState,
+};
+use object_store::{ObjectStore, path::Path};
+use tokio::sync::Mutex;
+
+use super::{
+    KEYS, WRITERS, error, schema,
+    stamp::{self, Marks},
+    stats,
+};
+use crate::{
+    contract::{CommitStamp, Result, TableVersion},
+    error::{Error, ErrorKind},
+    metadata::{DataFile, FileChanges, MetadataOutcome, Operation, TableHead, TableMetadata},
+};
+
+/// A checkpoint is written with every so many versions.
+const CHECKPOINT_EVERY: u64 = 20;
+
+/// Metadata of one Delta table.
+#[derive(Debug)]
+pub struct DeltaMetadata {
+    store: Arc<dyn ObjectStore>,
+    root: Path,
+    log: LogStoreRef,
+    /// The newest version seen: the next is read on top of it.
+    newest: Mutex<Option<TableHead>>,
+}
+
+impl DeltaMetadata {
+    pub(super) fn new(store: Arc<dyn ObjectStore>, root: Path, log: LogStoreRef) -> Self {
+        Self { store, root, log, newest: Mutex::new(None) }
+    }
+
+    async fn newest(&self) -> Result<TableHead> {
+        let mut newest = self.newest.lock().await;
+        let head = match newest.as_ref() {
+            None => self.load(None).await?,
+            Some(known) => self.refreshed(known).await?,
+        };
+        *newest = Some(head.clone());
+        Ok(head)
+    }
+
+    async fn load(&self, version: Option<u64>) -> Result<TableHead> {
+        let state = Box::pin(DeltaTableState::try_new(&self.log, version)).await;
+        let state = state.map_err(|e| error::of(e, "the table's log can't be read"))?;
+        let mut marks = Marks::default();
+        let mut apps = writers(&state)?;
+        apps.extend([stamp::STATE.to_owned(), stamp::EPOCH.to_owned()]);
+        for app in apps {
+            let version = state.transaction_version(&self.log, &app).await;
+            if let Some(version) = version.map_err(|e| error::of(e, "the table's marks can't be read"))? {
+                marks.apply(&app, version)?;
+            }
+        }
+        head_of(state, marks, &BTreeMap::new())
+    }
+
+    /// The newest version, read on top of a known one.
+    async fn refreshed(&self, known: &TableHead) -> Result<TableHead> {
+        let mut state = state_of(known)?.clone();
+        Box::pin(state.update(&self.log, None))
+            .await
+            .map_err(|e| error::of(e, "the table's log can't be read"))?;
+        if state.version() == known.version.0 {
+            return Ok(TableHead { adapter: Arc::new(state), ..known.clone() });
+        }
+        let mut marks = Marks { batches: known.batches.clone(), state: known.state, epoch: known.epoch };
+        for version in known.version.0 + 1..=state.version() {
+            let entry = self.log.read_commit_entry(version).await;
+            let Some(entry) = entry.map_err(|e| error::of(e, "a log entry can't be read"))? else {
+                // Cleaned up behind a checkpoint: the marks are in there.
+                return self.load(Some(state.version())).await;
+            };
+            for action in
+                get_actions(version, &entry).map_err(|e| error::of(e, "a log entry can't be read"))?
+            {
+                if let Action::Txn(transaction) = action {
+                    marks.apply(&transaction.app_id, transaction.version)?;
+                }
+            }
+        }
+        let files = known.files.iter().map(|f| (f.path.clone(), Arc::clone(f))).collect();
+        head_of(state, marks, &files)
+    }
+
+    fn actions(&self, base: &TableHead, change: &FileChanges, stamp: &CommitStamp) -> Result<Vec<Action>> {
+        let now = wall_clock_millis();
+        let schema = change.schema.as_ref().unwrap_or(&base.schema);
+        let mut actions = Vec::new();
+        actions.extend(self.metadata_action(base, change, stamp)?);
+        actions.extend(change.remove.iter().map(|file| {
+            Action::Remove(Remove {
+                path: file.path.clone(),
+                data_change: true,
+                deletion_timestamp: Some(now),
+                extended_file_metadata: Some(true),
+                partition_values: Some(std::iter::empty().collect()),
+                size: i64::try_from(file.size).ok(),
+                ..Remove::default()
+            })
+        }));
+        for file in &change.add {
+            actions.push(Action::Add(Add {
+                path: file.path.clone(),
+                size: i64::try_from(file.size).unwrap_or(i64::MAX),
+                modification_time: now,
+                data_change: true,
+                stats: Some(stats::to_json(file, schema, &base.keys)?),
+                ..Add::default()
+            }));
+        }
+        Ok(actions)
+    }
+
+    /// Metadata that changes: a new schema, or a writer that the table does not know yet.
+    fn metadata_action(
+        &self,
+        base: &TableHead,
+        change: &FileChanges,
+        stamp: &CommitStamp,
+    ) -> Result<Option<Action>> {
+        let state = state_of(base)?;
+        let mut metadata = state.metadata().clone();
+        let mut apps = writers(state)?;
+        let app = stamp::app(&stamp.writer);
+        let known = apps.contains(&app);
+        let failed = |e| Error::new(ErrorKind::Internal, "the metadata can't be changed").because(e);
+        if !known {
+            apps.push(app);
+            let list = serde_json::json!(apps).to_string();
+            metadata = metadata.add_config_key(WRITERS.to_owned(), list).map_err(failed)?;
+        }
+        if let Some(new) = &change.schema {
+            check_features(new, state)?;
+            metadata = metadata.with_schema(&schema::to_delta(new)?).map_err(failed)?;
+        }
+        Ok((!known || change.schema.is_some()).then_some(Action::Metadata(metadata)))
+    }
+
+    async fn checkpoint(&self, state: &DeltaTableState) {
+        let mut table = DeltaTable::new(Arc::clone(&self.log));
+        table.state = Some(state.clone());
+        // The commit has landed; a checkpoint only makes the next reading faster.
+        if let Err(error) = Box::pin(checkpoints::create_checkpoint(&table, None)).await {
+            tracing::warn!(%error, version = state.version(), "no checkpoint was written");
+        }
+    }
+}
+
+#[async_trait]
+impl TableMetadata for DeltaMetadata {
+    fn store(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
+    }
+
+    fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn check_schema(&self, schema: &SchemaRef) -> Result<()> {
+        schema::check(schema)
+    }
+
+    async fn head(&self, at: Option<TableVersion>) -> Result<TableHead> {
+        let newest = self.newest().await?;
+        match at {
+            None => Ok(newest),
+            Some(version) if version == newest.version => Ok(newest),
+            Some(version) if version > newest.version => {
+                Err(Error::new(ErrorKind::NotFound, format!("there is no version {version} yet")))
+            }
+            Some(version) => self.load(Some(version.0)).await.map_err(|e| {
+                if e.kind() == ErrorKind::Unavailable {
+                    return e;
+                }
+                Error::new(ErrorKind::NotFound, format!("version {version} is not retained")).because(e)
+            }),
+        }
+    }
+
+    async fn commit(
+        &self,
+        base: &TableHead,
+        change: FileChanges,
+        stamp: &CommitStamp,
+    ) -> Result<MetadataOutcome> {
+        let state = state_of(base)?;
+        let mode = match change.operation {
+            Operation::Merge | Operation::Append => SaveMode::Append,
+            Operation::Overwrite => SaveMode::Overwrite,
+        };
+        let operation = DeltaOperation::Write { mode, partition_by: None, predicate: None };
+        let properties = CommitProperties::default()
+            .with_max_retries(0)
+            .with_create_checkpoint(false)
+            .with_cleanup_expired_logs(Some(false))
+            .with_application_transactions(stamp::transactions(stamp, base.epoch)?)
+            .with_metadata([("strandline".to_owned(), stamp::json(stamp))]);
+        let commit = CommitBuilder::from(properties).with_actions(self.actions(base, &change, stamp)?).build(
+            Some(state),
+            Arc::clone(&self.log),
+            operation,
+        );
+        let landed = match commit.into_future().await {
+            Ok(landed) => landed,
+            Err(e) if error::is_conflict(&e) => {
+                let latest = self.log.get_latest_version(base.version.0).await;
+                let latest = latest.map_err(|e| error::of(e, "the newest version can't be found"))?;
+                return Ok(MetadataOutcome::Conflict { latest: TableVersion(latest) });
+            }
+            Err(e) => return Err(error::of(e, "the commit's outcome is not known")),
+        };
+        if landed.version() != base.version.0 + 1 {
+            let message = format!("the commit landed as version {}", landed.version());
+            return Err(Error::new(ErrorKind::Internal, message));
+        }
+        let mut head = base.after(change, stamp);
+        head.adapter = Arc::new(landed.snapshot());
+        if landed.version().is_multiple_of(CHECKPOINT_EVERY) {
+            self.checkpoint(&landed.snapshot).await;
+        }
+        let mut newest = self.newest.lock().await;
+        if newest.as_ref().is_none_or(|known| known.version < head.version) {
+            *newest = Some(head.clone());
+        }
+        Ok(MetadataOutcome::Committed(head))
+    }
+}
+
+fn state_of(head: &TableHead) -> Result<&DeltaTableState> {
+    let state = head.adapter.downcast_ref::<DeltaTableState>();
+    state.ok_or_else(|| Error::new(ErrorKind::Invalid, "the base is no version of a Delta table"))
+}
+
+fn head_of(
+    state: DeltaTableState,
+    marks: Marks,
+    known: &BTreeMap<String, Arc<DataFile>>,
+) -> Result<TableHead> {
+    let metadata = state.metadata();
+    if !metadata.partition_columns().is_empty() {
+        return Err(unsupported("partition columns"));
+    }
+    let mut properties: BTreeMap<String, String> =
+        metadata.configuration().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    if properties.get("delta.columnMapping.mode").is_some_and(|mode| mode != "none") {
+        return Err(unsupported("column mapping"));
+    }
+    properties.remove(WRITERS);
+    let keys = match properties.get(KEYS) {
+        None => Vec::new(),
+        Some(keys) => serde_json::from_str(keys)
+            .map_err(|e| Error::new(ErrorKind::Corrupt, format!("`{KEYS}` is no JSON list")).because(e))?,
+    };
+    let schema = schema::from_delta(state.schema().as_ref())?;
+    let mut files = Vec::new();
+    for view in state.log_data() {
+        let path = view.path().into_owned();
+        files.push(match known.get(&path) {
+            Some(file) => Arc::clone(file),
+            None => Arc::new(data_file(path, &view, &schema)?),
+        });
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(TableHead {
+        version: TableVersion(state.version()),
+        schema,
+        keys,
+        properties,
+        batches: marks.batches,
+        state: marks.state,
+        epoch: marks.epoch,
+        files: Arc::new(files),
+        adapter: Arc::new(state),
+    })
+}
+
+fn data_file(path: String, view: &LogicalFileView, schema: &SchemaRef) -> Result<DataFile> {
+    if view.deletion_vector_descriptor().is_some() {
+        return Err(unsupported("deletion vectors"));
+    }
+    let (rows, stats) = match view.stats() {
+        Some(json) => stats::from_json(&json, schema).map_err(|e| e.with("file", &path))?,
+        None => (None, BTreeMap::new()),
+    };
+    let rows = rows.ok_or_else(|| unsupported("files without statistics").with("file", &path))?;
+    Ok(DataFile { path, size: u64::try_from(view.size()).unwrap_or(0), rows, stats })
+}
+
+fn unsupported(feature: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("the table has {feature}, which this adapter can't maintain"))
+}
+
+/// Columns without a time zone need a table feature that a table gets when it is created.
+fn check_features(schema: &SchemaRef, state: &DeltaTableState) -> Result<()> {
+    let features = state.protocol().writer_features().unwrap_or_default();
+    let has = features.iter().any(|f| f.as_ref() == "timestampNtz");
+    let needs = schema.fields().iter().find(|field| schema::holds_local_time(field.data_type()));
+    match needs {
+        Some(field) if !has => {
+            let message = format!(
+                "column `{}` is {}: a table without the feature `timestampNtz` can't get it; use microseconds in UTC",
+                field.name(),
+                field.data_type()
+            );
+            Err(Error::new(ErrorKind::Unsupported, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn writers(state: &DeltaTableState) -> Result<Vec<String>> {
+    match state.metadata().configuration().get(WRITERS) {
+        None => Ok(Vec::new()),
+        Some(list) => serde_json::from_str(list)
+            .map_err(|e| Error::new(ErrorKind::Corrupt, format!("`{WRITERS}` is no JSON list")).because(e)),
+    }
+}
+
+/// The log names times for people and for vacuum; nothing here is decided by them.
+#[expect(clippy::disallowed_methods, reason = "the format wants the time of day in its log entries")]
+fn wall_clock_millis() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

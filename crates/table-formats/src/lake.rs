@@ -1,0 +1,84 @@
+//! Level 1 over any level 2: tables of Parquet files, changed by copy-on-write.
+//!
+//! A row's id is its file's place in the snapshot's sorted list of files, and its position in that file.
+
+mod commit;
+mod plan;
+mod snapshot;
+
+pub use snapshot::LakeSnapshot;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{
+    contract::{CommitOutcome, CommitStamp, Result, Table, TableChange, TableSnapshot, TableVersion},
+    error::{Error, ErrorKind},
+    metadata::{TableHead, TableMetadata},
+    parquet::{Readers, WriteOptions},
+};
+
+/// How a table's files are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct LakeOptions {
+    /// How files are cut.
+    pub files: WriteOptions,
+    /// A file of fewer rows is small: rewritten together with others when there are many.
+    pub small_rows: u64,
+    /// So many small files are merged into one.
+    pub fold_files: usize,
+}
+
+impl Default for LakeOptions {
+    fn default() -> Self {
+        Self { files: WriteOptions::default(), small_rows: 128 << 10, fold_files: 8 }
+    }
+}
+
+/// A table over an adapter's metadata.
+#[derive(Debug)]
+pub struct LakeTable<M> {
+    metadata: Arc<M>,
+    readers: Arc<Readers>,
+    options: LakeOptions,
+}
+
+impl<M: TableMetadata> LakeTable<M> {
+    /// A table with this metadata.
+    pub fn new(metadata: Arc<M>, options: LakeOptions) -> Self {
+        let readers = Arc::new(Readers::new(Arc::clone(metadata.store())));
+        Self { metadata, readers, options }
+    }
+
+    fn over(&self, head: TableHead) -> Arc<dyn TableSnapshot> {
+        let metadata: Arc<dyn TableMetadata> = Arc::<M>::clone(&self.metadata);
+        Arc::new(LakeSnapshot::new(metadata, Arc::clone(&self.readers), head))
+    }
+}
+
+#[async_trait]
+impl<M: TableMetadata> Table for LakeTable<M> {
+    async fn snapshot(&self) -> Result<Arc<dyn TableSnapshot>> {
+        Ok(self.over(self.metadata.head(None).await?))
+    }
+
+    async fn at(&self, version: TableVersion) -> Result<Arc<dyn TableSnapshot>> {
+        Ok(self.over(self.metadata.head(Some(version)).await?))
+    }
+
+    async fn commit(
+        &self,
+        base: &dyn TableSnapshot,
+        change: TableChange,
+        stamp: &CommitStamp,
+    ) -> Result<CommitOutcome> {
+        let base = base.as_any().downcast_ref::<LakeSnapshot>().filter(|s| s.root() == self.metadata.root());
+        let base =
+            base.ok_or_else(|| Error::new(ErrorKind::Invalid, "the base is not a snapshot of this table"))?;
+        let metadata: Arc<dyn TableMetadata> = Arc::<M>::clone(&self.metadata);
+        let committer =
+            commit::Committer { metadata, readers: Arc::clone(&self.readers), options: self.options };
+        committer.commit(base.head(), change, stamp).await
+    }
+}

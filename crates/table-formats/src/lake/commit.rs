@@ -1,0 +1,265 @@
+//! Committing: check against the base, write files, hand them to the adapter.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use futures::{StreamExt, TryStreamExt, stream};
+use roaring::RoaringBitmap;
+
+use super::{
+    LakeOptions,
+    plan::{self, Group},
+};
+use crate::{
+    contract::{BatchStream, CommitOutcome, CommitStamp, Committed, Result, TableChange},
+    error::{Error, ErrorKind},
+    merge,
+    metadata::{DataFile, FileChanges, MetadataOutcome, Operation, TableHead, TableMetadata},
+    parquet::{Readers, Writer, remove_files},
+    rows,
+    schema::{adapt, widened},
+};
+
+/// So often an append is tried on top of other writers' commits.
+const APPEND_TRIES: usize = 64;
+
+pub(super) struct Committer {
+    pub(super) metadata: Arc<dyn TableMetadata>,
+    pub(super) readers: Arc<Readers>,
+    pub(super) options: LakeOptions,
+}
+
+impl Committer {
+    pub(super) async fn commit(
+        &self,
+        base: &TableHead,
+        change: TableChange,
+        stamp: &CommitStamp,
+    ) -> Result<CommitOutcome> {
+        if let Some(batch) = already_applied(base, stamp)? {
+            return Ok(CommitOutcome::AlreadyApplied { batch });
+        }
+        match change {
+            TableChange::Rows { deletes, inserts } => self.rows(base, deletes, &inserts, stamp).await,
+            TableChange::Append(batches) => self.append(base, batches, stamp).await,
+            TableChange::Empty => self.overwrite(base, stream::empty().boxed(), stamp).await,
+            TableChange::Overwrite(batches) => self.overwrite(base, batches, stamp).await,
+        }
+    }
+
+    async fn rows(
+        &self,
+        base: &TableHead,
+        deletes: Vec<u64>,
+        inserts: &[RecordBatch],
+        stamp: &CommitStamp,
+    ) -> Result<CommitOutcome> {
+        let deletes = rows::positions_by_file(deletes, |file| base.files.get(file).map(|f| f.rows))?;
+        let (schema, inserts) = self.checked(base, inserts)?;
+        let inserts = merge::sorted(inserts, &base.keys)?;
+        let groups = plan::groups(base, &deletes, &inserts, self.options)?;
+        let deleted = deletes.values().map(RoaringBitmap::len).sum();
+        let remove =
+            groups.iter().flat_map(|g| &g.files).filter_map(|f| base.files.get(*f).cloned()).collect();
+        let mut writer = self.writer(&schema);
+        let add = match self.rewrite(&mut writer, base, &groups, deletes, &inserts).await {
+            Ok(()) => writer.finish().await?,
+            Err(e) => {
+                writer.abandon().await;
+                return Err(e);
+            }
+        };
+        let change = FileChanges { add, remove, schema: changed(base, &schema), operation: Operation::Merge };
+        self.land(base, change, stamp, deleted).await
+    }
+
+    /// The schema after the commit, and the new rows in it.
+    fn checked(&self, base: &TableHead, inserts: &[RecordBatch]) -> Result<(SchemaRef, RecordBatch)> {
+        let schema = inserts.iter().try_fold(Arc::clone(&base.schema), |s, b| widened(&s, b.schema_ref()))?;
+        if schema != base.schema {
+            self.metadata.check_schema(&schema)?;
+        }
+        let inserts = inserts.iter().map(|b| adapt(b, &schema)).collect::<Result<Vec<_>>>()?;
+        let inserts = concat_batches(&schema, &inserts)?;
+        Ok((schema, inserts))
+    }
+
+    async fn rewrite(
+        &self,
+        writer: &mut Writer,
+        base: &TableHead,
+        groups: &[Group],
+        deletes: BTreeMap<usize, RoaringBitmap>,
+        inserts: &RecordBatch,
+    ) -> Result<()> {
+        let mut deletes: BTreeMap<_, _> = deletes.into_iter().map(|(f, d)| (f, Arc::new(d))).collect();
+        for group in groups {
+            let mut inputs: Vec<BatchStream> = Vec::new();
+            let mut total = 0;
+            for file in group.files.iter().filter_map(|f| Some((*f, base.files.get(*f)?))) {
+                let gone = deletes.remove(&file.0);
+                let left = file.1.rows.saturating_sub(gone.as_ref().map_or(0, |d| d.len()));
+                if left > 0 {
+                    total += left;
+                    let path = self.metadata.root().clone().join(file.1.path.as_str());
+                    let reader = self.readers.open(path, file.1.size).await?;
+                    inputs.push(rows::ahead(rows::live_rows(&reader, gone, &inserts.schema())?.boxed()));
+                }
+            }
+            let new: Vec<_> =
+                group.inserts.iter().map(|(from, to)| Ok(inserts.slice(*from, to - from))).collect();
+            total += group.inserts.iter().map(|(from, to)| (to - from) as u64).sum::<u64>();
+            if !new.is_empty() {
+                inputs.push(stream::iter(new).boxed());
+            }
+            writer.set_options(self.options.files.sharing(total));
+            let mut merged = merge::by_key(inputs, &inserts.schema(), &base.keys)?;
+            while let Some(batch) = merged.next().await {
+                writer.write(&batch?).await?;
+            }
+            writer.close().await?;
+        }
+        Ok(())
+    }
+
+    async fn overwrite(
+        &self,
+        base: &TableHead,
+        batches: BatchStream,
+        stamp: &CommitStamp,
+    ) -> Result<CommitOutcome> {
+        let (schema, add) = self.written(base, batches).await?;
+        let change = FileChanges {
+            add,
+            remove: base.files.to_vec(),
+            schema: changed(base, &schema),
+            operation: Operation::Overwrite,
+        };
+        let deleted = base.files.iter().map(|f| f.rows).sum();
+        self.land(base, change, stamp, deleted).await
+    }
+
+    async fn append(
+        &self,
+        base: &TableHead,
+        batches: BatchStream,
+        stamp: &CommitStamp,
+    ) -> Result<CommitOutcome> {
+        let (schema, add) = self.written(base, batches).await?;
+        let mut head = base.clone();
+        for _ in 0..APPEND_TRIES {
+            // Another writer may have changed the schema meanwhile: ours must fit it still.
+            let checked =
+                widened(&head.schema, &schema).and_then(|s| Ok((s, already_applied(&head, stamp)?)));
+            let after = match checked {
+                Ok((after, None)) => after,
+                Ok((_, Some(batch))) => {
+                    remove_files(self.metadata.store(), self.metadata.root(), &add).await;
+                    return Ok(CommitOutcome::AlreadyApplied { batch });
+                }
+                Err(e) => {
+                    remove_files(self.metadata.store(), self.metadata.root(), &add).await;
+                    return Err(e);
+                }
+            };
+            let change = FileChanges {
+                add: add.clone(),
+                remove: Vec::new(),
+                schema: changed(&head, &after),
+                operation: Operation::Append,
+            };
+            match self.metadata.commit(&head, change, stamp).await? {
+                MetadataOutcome::Committed(landed) => return Ok(committed(&landed, &add, 0, 0)),
+                MetadataOutcome::Conflict { .. } => head = self.metadata.head(None).await?,
+            }
+        }
+        Ok(CommitOutcome::Conflict { latest: head.version, left_over: paths(&add) })
+    }
+
+    /// Writes rows as they come, each batch checked before it is written; the first batch may bring new columns.
+    async fn written(
+        &self,
+        base: &TableHead,
+        mut batches: BatchStream,
+    ) -> Result<(SchemaRef, Vec<DataFile>)> {
+        let Some(first) = batches.try_next().await? else {
+            return Ok((Arc::clone(&base.schema), Vec::new()));
+        };
+        let schema = widened(&base.schema, first.schema_ref())?;
+        if schema != base.schema {
+            self.metadata.check_schema(&schema)?;
+        }
+        let mut writer = self.writer(&schema);
+        let mut all = rows::ahead(stream::once(async { Ok(first) }).chain(batches).boxed());
+        let written: Result<()> = async {
+            while let Some(batch) = all.next().await {
+                let batch = batch?;
+                if widened(&schema, batch.schema_ref())? != schema {
+                    let message = "new columns must come with the first batch of a stream";
+                    return Err(Error::new(ErrorKind::Invalid, message));
+                }
+                writer.write(&adapt(&batch, &schema)?).await?;
+            }
+            Ok(())
+        }
+        .await;
+        match written {
+            Ok(()) => Ok((schema, writer.finish().await?)),
+            Err(e) => {
+                writer.abandon().await;
+                Err(e)
+            }
+        }
+    }
+
+    fn writer(&self, schema: &SchemaRef) -> Writer {
+        let store = Arc::clone(self.metadata.store());
+        Writer::new(store, self.metadata.root().clone(), Arc::clone(schema), self.options.files)
+    }
+
+    async fn land(
+        &self,
+        base: &TableHead,
+        change: FileChanges,
+        stamp: &CommitStamp,
+        deleted: u64,
+    ) -> Result<CommitOutcome> {
+        let (add, removed) = (change.add.clone(), change.remove.len() as u64);
+        match self.metadata.commit(base, change, stamp).await? {
+            MetadataOutcome::Committed(head) => Ok(committed(&head, &add, deleted, removed)),
+            MetadataOutcome::Conflict { latest } => {
+                Ok(CommitOutcome::Conflict { latest, left_over: paths(&add) })
+            }
+        }
+    }
+}
+
+/// The batch that a head carries, when the stamp's is not above it; an error for a fenced writer.
+fn already_applied(head: &TableHead, stamp: &CommitStamp) -> Result<Option<u64>> {
+    if stamp.epoch < head.epoch {
+        let message = format!("fenced: epoch {} is below the table's, {}", stamp.epoch, head.epoch);
+        return Err(Error::new(ErrorKind::Conflict, message).with("flow", &stamp.writer.flow));
+    }
+    Ok(head.batches.get(&stamp.writer).copied().filter(|batch| stamp.batch <= *batch))
+}
+
+fn changed(base: &TableHead, schema: &SchemaRef) -> Option<SchemaRef> {
+    (schema != &base.schema).then(|| Arc::clone(schema))
+}
+
+fn paths(files: &[DataFile]) -> Vec<String> {
+    files.iter().map(|f| f.path.clone()).collect()
+}
+
+fn committed(head: &TableHead, add: &[DataFile], rows_deleted: u64, files_removed: u64) -> CommitOutcome {
+    CommitOutcome::Committed(Committed {
+        version: head.version.0,
+        rows_written: add.iter().map(|f| f.rows).sum(),
+        rows_deleted,
+        bytes_written: add.iter().map(|f| f.size).sum(),
+        files_added: add.len() as u64,
+        files_removed,
+    })
+}

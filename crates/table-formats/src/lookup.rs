@@ -1,0 +1,289 @@
+//! Rows of given keys in Parquet files: prune, read key columns, match, and only then read the rest where it matched.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow_ord::ord::make_comparator;
+use arrow_schema::{DataType, SchemaRef, SortOptions};
+use arrow_select::{concat::concat, take::take_record_batch};
+use futures::{StreamExt, TryStreamExt, stream};
+use parquet::arrow::arrow_reader::RowSelection;
+use roaring::RoaringBitmap;
+use strandline_cdc_core::{Bound, Rows};
+
+use crate::{
+    contract::{LookupPlan, Result, RowStream},
+    error::{Error, ErrorKind},
+    keys::{self, KeyIndex},
+    metadata::ColumnStats,
+    parquet::{FileReader, Read, Readers},
+    rows::{self, Positions},
+    schema::{adapt, projected},
+};
+
+/// A file to look into.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    /// Its place in the snapshot's list.
+    pub(crate) ordinal: usize,
+    /// Where it is.
+    pub(crate) path: object_store::path::Path,
+    /// Its size.
+    pub(crate) size: u64,
+    /// Rows of it that don't count any more.
+    pub(crate) deleted: Option<Arc<RoaringBitmap>>,
+}
+
+/// A lookup, prepared once and run on every file.
+#[derive(Debug)]
+pub(crate) struct Lookup {
+    index: KeyIndex,
+    key_names: Vec<String>,
+    key_schema: SchemaRef,
+    /// Columns of the result.
+    output: SchemaRef,
+    /// Key columns, bound column, and the wanted ones if they are read in the first pass too.
+    first: SchemaRef,
+    one_pass: bool,
+    bound: Option<Bound>,
+    /// The smallest bound, for pruning.
+    floor: Option<ArrayRef>,
+}
+
+/// So many columns beside keys and bound are read with them; more are read only where keys matched.
+const NARROW: usize = 2;
+/// Row groups that one task reads.
+const GROUPS_PER_TASK: usize = 2;
+/// Tasks at a time.
+const TASKS: usize = 4;
+
+impl Lookup {
+    /// Prepares a lookup on a table of this schema.
+    pub(crate) fn new(plan: &LookupPlan, schema: &SchemaRef) -> Result<Self> {
+        let key_names: Vec<_> = plan.keys.schema().fields().iter().map(|f| f.name().clone()).collect();
+        let key_schema = projected(schema, Some(&key_names))?;
+        let plan_keys = adapt(&plan.keys, &nullable(&key_schema))?;
+        let bound = plan.bound.clone().filter(|b| {
+            let known = schema.field_with_name(&b.column).ok();
+            known.is_some_and(|f| f.data_type() == b.at_least.data_type())
+        });
+        if bound.as_ref().is_some_and(|b| b.at_least.len() != plan.keys.num_rows()) {
+            return Err(Error::new(ErrorKind::Invalid, "a bound must have one value a key"));
+        }
+        let output = projected(schema, plan.columns.as_deref())?;
+        let mut first = key_names.clone();
+        let column = bound.as_ref().map(|b| &b.column).filter(|c| !key_names.contains(c));
+        first.extend(column.cloned());
+        let rest: Vec<_> =
+            output.fields().iter().map(|f| f.name()).filter(|c| !first.contains(c)).cloned().collect();
+        let one_pass = rest.len() <= NARROW;
+        if one_pass {
+            first.extend(rest);
+        }
+        Ok(Self {
+            index: KeyIndex::new(&plan_keys)?,
+            key_names,
+            key_schema,
+            output,
+            first: projected(schema, Some(&first))?,
+            one_pass,
+            floor: bound.as_ref().map(smallest).transpose()?.flatten(),
+            bound,
+        })
+    }
+
+    /// Whether a file with these statistics may hold rows that are wanted.
+    pub(crate) fn may_hold(&self, stats: impl Fn(&str) -> Option<ColumnStats>) -> Result<bool> {
+        for (name, keys) in self.key_names.iter().zip(self.index.columns()) {
+            if let Some(ColumnStats { min: Some(min), max: Some(max), nulls }) = stats(name)
+                && !keys.within(&min, &max, &[nulls])?.contains(&true)
+            {
+                return Ok(false);
+            }
+        }
+        let Some((bound, floor)) = self.bound.as_ref().zip(self.floor.as_ref()) else { return Ok(true) };
+        if let Some(ColumnStats { max: Some(max), nulls: Some(0), .. }) = stats(&bound.column)
+            && max.data_type() == floor.data_type()
+        {
+            let compare = make_comparator(&max, floor, SortOptions::default())?;
+            return Ok(compare(0, 0).is_ge());
+        }
+        Ok(true)
+    }
+
+    /// Runs the lookup on files.
+    pub(crate) fn run(self, readers: Arc<Readers>, files: Vec<Candidate>) -> RowStream {
+        if self.index.len() == 0 {
+            return stream::empty().boxed();
+        }
+        let lookup = Arc::new(self);
+        let opened = stream::iter(files).map(move |file| {
+            let (lookup, readers) = (Arc::clone(&lookup), Arc::clone(&readers));
+            async move {
+                let reader = readers.open(file.path.clone(), file.size).await?;
+                let groups = lookup.groups(&reader)?;
+                let tasks: Vec<_> = groups
+                    .chunks(GROUPS_PER_TASK)
+                    .map(|chunk| {
+                        Ok::<_, Error>((Arc::clone(&lookup), reader.clone(), file.clone(), chunk.to_vec()))
+                    })
+                    .collect();
+                Ok::<_, Error>(stream::iter(tasks))
+            }
+        });
+        opened
+            .buffered(TASKS)
+            .try_flatten()
+            .map_ok(|(lookup, reader, file, groups)| async move {
+                let task = tokio::spawn(async move { lookup.part(&reader, &file, &groups).await });
+                let found = task
+                    .await
+                    .map_err(|e| Error::new(ErrorKind::Internal, "a lookup task failed").because(e))??;
+                Ok(stream::iter(found.into_iter().map(Ok)))
+            })
+            .try_buffered(TASKS)
+            .try_flatten()
+            .boxed()
+    }
+
+    /// Row groups that may hold a key within its bound.
+    fn groups(&self, reader: &FileReader) -> Result<Vec<usize>> {
+        let mut wanted = vec![true; reader.group_rows().len()];
+        let mut narrow = |by: Vec<bool>| wanted.iter_mut().zip(by).for_each(|(w, b)| *w &= b);
+        for (name, keys) in self.key_names.iter().zip(self.index.columns()) {
+            narrow(reader.prune(name, keys)?);
+        }
+        if let Some((bound, floor)) = self.bound.as_ref().zip(self.floor.as_ref()) {
+            narrow(reader.prune_below(&bound.column, floor)?);
+        }
+        Ok(wanted.iter().enumerate().filter(|(_, w)| **w).map(|(i, _)| i).collect())
+    }
+
+    /// Rows of some row groups of a file.
+    async fn part(&self, reader: &FileReader, file: &Candidate, groups: &[usize]) -> Result<Vec<Rows>> {
+        let columns = self.first.fields().iter().map(|f| f.name().clone()).collect();
+        let read = Read { columns: Some(columns), groups: Some(groups.to_vec()), selection: None };
+        let mut batches = std::pin::pin!(reader.read(read)?);
+        let group_rows = reader.group_rows();
+        let mut places = Positions::of_groups(&group_rows, groups);
+        let mut found = Vec::new();
+        let mut selected = Vec::new();
+        let mut offset = 0;
+        while let Some(batch) = batches.next().await {
+            let batch = adapt(&batch?, &self.first)?;
+            let positions = places.next(batch.num_rows())?;
+            let hits = self.hits(&batch, &positions, file.deleted.as_deref())?;
+            if self.one_pass {
+                if !hits.is_empty() {
+                    let ids = rows::ids(file.ordinal, hits.iter().map(|i| positions[*i as usize]));
+                    let taken = take_record_batch(&batch, &UInt32Array::from(hits))?;
+                    found.push(Rows { batch: adapt(&taken, &self.output)?, ids });
+                }
+            } else {
+                selected.extend(hits.iter().map(|i| (offset + *i as usize, positions[*i as usize])));
+            }
+            offset += batch.num_rows();
+        }
+        if !selected.is_empty() {
+            self.rest(reader, file, groups, &selected, offset, &mut found).await?;
+        }
+        Ok(found)
+    }
+
+    /// The second pass: the wanted columns of the rows that matched, given by their place in these row groups and by
+    /// their position in the file.
+    async fn rest(
+        &self,
+        reader: &FileReader,
+        file: &Candidate,
+        groups: &[usize],
+        selected: &[(usize, u32)],
+        total: usize,
+        found: &mut Vec<Rows>,
+    ) -> Result<()> {
+        let ranges = selected.iter().map(|(at, _)| *at..*at + 1);
+        let read = Read {
+            columns: Some(self.output.fields().iter().map(|f| f.name().clone()).collect()),
+            groups: Some(groups.to_vec()),
+            selection: Some(RowSelection::from_consecutive_ranges(ranges, total)),
+        };
+        let mut batches = std::pin::pin!(reader.read(read)?);
+        let mut left = selected;
+        while let Some(batch) = batches.next().await {
+            let batch = batch?;
+            let (these, after) = left.split_at_checked(batch.num_rows()).ok_or_else(|| {
+                Error::new(ErrorKind::Corrupt, "more rows than were selected").with("file", &file.path)
+            })?;
+            left = after;
+            let ids = rows::ids(file.ordinal, these.iter().map(|(_, position)| *position));
+            found.push(Rows { batch: adapt(&batch, &self.output)?, ids });
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Corrupt, "fewer rows than were selected").with("file", &file.path))
+    }
+
+    /// Rows of a batch that have one of the keys, are not deleted, and lie within the key's bound.
+    fn hits(
+        &self,
+        batch: &RecordBatch,
+        positions: &[u32],
+        deleted: Option<&RoaringBitmap>,
+    ) -> Result<Vec<u32>> {
+        let keys = adapt(&keys_of(batch, &self.key_names)?, &self.key_schema)?;
+        let mut found = self.index.matches(keys.columns())?;
+        if let Some(deleted) = deleted {
+            let live: Vec<_> = found.rows.iter().map(|i| !deleted.contains(positions[*i as usize])).collect();
+            retain(&mut found.rows, &live);
+            retain(&mut found.keys, &live);
+        }
+        if let Some(bound) = self.bound.as_ref().filter(|b| is_exact(b.at_least.data_type())) {
+            let column = keys::columns(batch, std::slice::from_ref(&bound.column))?.remove(0);
+            let compare = make_comparator(&column, &bound.at_least, SortOptions::default())?;
+            let kept: Vec<_> = found
+                .rows
+                .iter()
+                .zip(&found.keys)
+                .map(|(row, key)| {
+                    let (row, key) = (*row as usize, *key as usize);
+                    column.is_null(row) || bound.at_least.is_null(key) || compare(row, key).is_ge()
+                })
+                .collect();
+            retain(&mut found.rows, &kept);
+        }
+        Ok(found.rows)
+    }
+}
+
+fn retain(values: &mut Vec<u32>, keep: &[bool]) {
+    let mut keep = keep.iter();
+    values.retain(|_| keep.next().copied().unwrap_or(false));
+}
+
+fn keys_of(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
+    let schema = projected(batch.schema_ref(), Some(names))?;
+    Ok(RecordBatch::try_new(schema, keys::columns(batch, names)?)?)
+}
+
+fn nullable(schema: &SchemaRef) -> SchemaRef {
+    let fields: Vec<_> = schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
+    Arc::new(arrow_schema::Schema::new(fields))
+}
+
+/// True for types whose order here is the order of sequences everywhere; others are bounded by nothing, which returns
+/// more rows than needed.
+fn is_exact(data_type: &DataType) -> bool {
+    !data_type.is_nested() && !data_type.is_floating()
+}
+
+/// The smallest bound, as an array of one; `None` when some key has no bound, or when it can't be known.
+fn smallest(bound: &Bound) -> Result<Option<ArrayRef>> {
+    let values = &bound.at_least;
+    if values.is_empty() || values.null_count() > 0 || !is_exact(values.data_type()) {
+        return Ok(None);
+    }
+    let compare = make_comparator(values, values, SortOptions::default())?;
+    let least = (1..values.len()).fold(0, |best, i| if compare(i, best).is_lt() { i } else { best });
+    Ok(Some(concat(&[values.slice(least, 1).as_ref()])?))
+}

@@ -1,0 +1,170 @@
+//! Tables in memory: level 2 with nothing but a list of versions, so that the shared middle is tested on it too.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use arrow_schema::SchemaRef;
+use async_trait::async_trait;
+use object_store::{ObjectStore, memory::InMemory, path::Path};
+
+use crate::{
+    contract::{CommitStamp, Result, StateVersion, Table, TableDefinition, TableFormat, TableVersion},
+    error::{Error, ErrorKind},
+    lake::{LakeOptions, LakeTable},
+    metadata::{DataFile, FileChanges, MetadataOutcome, TableHead, TableMetadata},
+    schema::check_keys,
+};
+
+/// Tables whose metadata live in this value, and whose files live in a store (by default in memory too).
+#[derive(Debug)]
+pub struct MemoryFormat {
+    store: Arc<dyn ObjectStore>,
+    options: LakeOptions,
+    tables: Mutex<BTreeMap<String, Arc<LakeTable<MemoryMetadata>>>>,
+}
+
+impl Default for MemoryFormat {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryFormat {
+    /// No tables yet.
+    pub fn new() -> Self {
+        Self::with_store(Arc::new(InMemory::new()), LakeOptions::default())
+    }
+
+    /// No tables yet, and files in this store.
+    pub fn with_store(store: Arc<dyn ObjectStore>, options: LakeOptions) -> Self {
+        Self { store, options, tables: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl TableFormat for MemoryFormat {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn check_schema(&self, _: &SchemaRef) -> Result<()> {
+        Ok(())
+    }
+
+    async fn create(&self, name: &str, definition: &TableDefinition) -> Result<Arc<dyn Table>> {
+        check_keys(&definition.schema, &definition.keys)?;
+        let mut tables = lock(&self.tables);
+        if tables.contains_key(name) {
+            return Err(Error::new(ErrorKind::Conflict, format!("table `{name}` exists")));
+        }
+        let metadata = MemoryMetadata {
+            store: Arc::clone(&self.store),
+            root: Path::from(name),
+            versions: Mutex::new(vec![first_version(definition)]),
+        };
+        let table = Arc::new(LakeTable::new(Arc::new(metadata), self.options));
+        tables.insert(name.to_owned(), Arc::clone(&table));
+        Ok(table)
+    }
+
+    async fn open(&self, name: &str) -> Result<Option<Arc<dyn Table>>> {
+        Ok(lock(&self.tables).get(name).map(|table| Arc::clone(table) as Arc<dyn Table>))
+    }
+
+    async fn list(&self) -> Result<Vec<String>> {
+        Ok(lock(&self.tables).keys().cloned().collect())
+    }
+}
+
+/// Every version of a table.
+#[derive(Debug)]
+pub struct MemoryMetadata {
+    store: Arc<dyn ObjectStore>,
+    root: Path,
+    versions: Mutex<Vec<TableHead>>,
+}
+
+#[async_trait]
+impl TableMetadata for MemoryMetadata {
+    fn store(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
+    }
+
+    fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn check_schema(&self, _: &SchemaRef) -> Result<()> {
+        Ok(())
+    }
+
+    async fn head(&self, at: Option<TableVersion>) -> Result<TableHead> {
+        let versions = lock(&self.versions);
+        let head = match at {
+            None => versions.last(),
+            Some(version) => versions.iter().find(|head| head.version == version),
+        };
+        head.cloned().ok_or_else(|| Error::new(ErrorKind::NotFound, "there is no such version"))
+    }
+
+    async fn commit(
+        &self,
+        base: &TableHead,
+        change: FileChanges,
+        stamp: &CommitStamp,
+    ) -> Result<MetadataOutcome> {
+        let mut versions = lock(&self.versions);
+        let latest = versions.last().map_or(base.version, |head| head.version);
+        if latest != base.version {
+            return Ok(MetadataOutcome::Conflict { latest });
+        }
+        let next = base.after(change, stamp);
+        versions.push(next.clone());
+        Ok(MetadataOutcome::Committed(next))
+    }
+}
+
+impl TableHead {
+    /// The version after this one, as far as every format has it.
+    pub(crate) fn after(&self, change: FileChanges, stamp: &CommitStamp) -> Self {
+        let mut files: Vec<Arc<DataFile>> = self
+            .files
+            .iter()
+            .filter(|file| !change.remove.iter().any(|gone| gone.path == file.path))
+            .cloned()
+            .collect();
+        files.extend(change.add.into_iter().map(Arc::new));
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut batches = self.batches.clone();
+        batches.insert(stamp.writer.clone(), stamp.batch);
+        Self {
+            version: TableVersion(self.version.0 + 1),
+            schema: change.schema.unwrap_or_else(|| Arc::clone(&self.schema)),
+            batches,
+            state: stamp.state,
+            epoch: self.epoch.max(stamp.epoch),
+            files: Arc::new(files),
+            ..self.clone()
+        }
+    }
+}
+
+fn first_version(definition: &TableDefinition) -> TableHead {
+    TableHead {
+        version: TableVersion(0),
+        schema: Arc::clone(&definition.schema),
+        keys: definition.keys.clone(),
+        properties: definition.properties.clone(),
+        batches: BTreeMap::new(),
+        state: StateVersion(0),
+        epoch: 0,
+        files: Arc::default(),
+        adapter: Arc::new(()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,137 @@
+//! Whether rows fit a table, how a table widens, and how rows of an older schema become rows of a newer one.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+
+use crate::{
+    contract::Result,
+    error::{Error, ErrorKind},
+};
+
+/// The table's schema after rows of the given schema came: the same, or with more nullable columns.
+pub(crate) fn widened(table: &SchemaRef, rows: &Schema) -> Result<SchemaRef> {
+    let mut fields: Vec<FieldRef> = table.fields().iter().cloned().collect();
+    for field in rows.fields() {
+        match table.field_with_name(field.name()) {
+            Ok(known) if same_type(known.data_type(), field.data_type()) => {}
+            Ok(known) => return Err(wrong_type(known, field)),
+            Err(_) if field.is_nullable() => fields.push(Arc::clone(field)),
+            Err(_) => {
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    format!(
+                        "the table has no column `{}` of type {}; only nullable columns can be added",
+                        field.name(),
+                        field.data_type()
+                    ),
+                ));
+            }
+        }
+    }
+    for field in table.fields().iter().filter(|f| !f.is_nullable()) {
+        if rows.field_with_name(field.name()).is_err() {
+            let message = format!(
+                "column `{}` of type {} is missing and not nullable",
+                field.name(),
+                field.data_type()
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+    }
+    if fields.len() == table.fields().len() {
+        return Ok(Arc::clone(table));
+    }
+    Ok(Arc::new(Schema::new_with_metadata(fields, table.metadata().clone())))
+}
+
+fn wrong_type(known: &Field, given: &Field) -> Error {
+    Error::new(
+        ErrorKind::Invalid,
+        format!(
+            "column `{}` is {} in the table and {} in the rows; a full refresh of the table changes its type",
+            known.name(),
+            known.data_type(),
+            given.data_type()
+        ),
+    )
+}
+
+/// True for types that hold the same values: names and nullability inside lists and maps are no difference.
+pub(crate) fn same_type(a: &DataType, b: &DataType) -> bool {
+    match (a, b) {
+        (DataType::List(a), DataType::List(b)) | (DataType::LargeList(a), DataType::LargeList(b)) => {
+            same_type(a.data_type(), b.data_type())
+        }
+        (DataType::Map(a, _), DataType::Map(b, _)) => match (a.data_type(), b.data_type()) {
+            (DataType::Struct(a), DataType::Struct(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_type(a.data_type(), b.data_type()))
+            }
+            (a, b) => a == b,
+        },
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            let same = |(a, b): (&FieldRef, &FieldRef)| {
+                a.name() == b.name() && same_type(a.data_type(), b.data_type())
+            };
+            a.len() == b.len() && a.iter().zip(b).all(same)
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// Rows in another schema: columns by name, missing ones NULL.
+pub(crate) fn adapt(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    if batch.schema_ref() == schema {
+        return Ok(batch.clone());
+    }
+    let columns = schema.fields().iter().map(|field| column(batch, field)).collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+        .map_err(|e| Error::new(ErrorKind::Invalid, "rows do not fit the table").because(e))
+}
+
+fn column(batch: &RecordBatch, field: &Field) -> Result<ArrayRef> {
+    let Some(column) = batch.column_by_name(field.name()) else {
+        return Ok(new_null_array(field.data_type(), batch.num_rows()));
+    };
+    if column.data_type() == field.data_type() {
+        return Ok(Arc::clone(column));
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(column, field.data_type(), &options).map_err(|e| {
+        let message = format!(
+            "column `{}` of type {} can't be read as {}",
+            field.name(),
+            column.data_type(),
+            field.data_type()
+        );
+        Error::new(ErrorKind::Invalid, message).because(e)
+    })
+}
+
+/// The schema of some columns, in the order named.
+pub(crate) fn projected(schema: &SchemaRef, columns: Option<&[String]>) -> Result<SchemaRef> {
+    let Some(columns) = columns else { return Ok(Arc::clone(schema)) };
+    let fields = columns
+        .iter()
+        .map(|name| {
+            let field = schema.fields().iter().find(|f| f.name() == name);
+            field
+                .cloned()
+                .ok_or_else(|| Error::new(ErrorKind::Invalid, format!("the table has no column `{name}`")))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// Refuses keys that the schema does not have.
+pub(crate) fn check_keys(schema: &Schema, keys: &[String]) -> Result<()> {
+    match keys.iter().find(|key| schema.field_with_name(key).is_err()) {
+        None => Ok(()),
+        Some(key) => {
+            Err(Error::new(ErrorKind::Invalid, format!("the key `{key}` is no column of the table")))
+        }
+    }
+}
