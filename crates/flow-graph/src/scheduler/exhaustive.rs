@@ -5,7 +5,9 @@
 //! to three permits; each attempt may succeed, fail for good, or fail retryably (one retry); a cancellation may come
 //! at any moment; actions and inputs interleave freely. States are kept, so each is explored once.
 
-use std::collections::{BTreeMap, BTreeSet};
+#![expect(clippy::arithmetic_side_effects, reason = "small numbers, and a test may panic")]
+
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -45,20 +47,63 @@ fn graph(once: usize, edges: usize) -> Result<Graph, Vec<GraphError>> {
     flows.into_iter().fold(builder, GraphBuilder::flow).build()
 }
 
+/// A set of flows, one bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct Set(u8);
+
+impl Set {
+    fn contains(self, flow: FlowId) -> bool {
+        self.0 >> flow.0 & 1 == 1
+    }
+
+    fn insert(&mut self, flow: FlowId) -> bool {
+        let new = !self.contains(flow);
+        self.0 |= 1 << flow.0;
+        new
+    }
+
+    fn remove(&mut self, flow: FlowId) -> bool {
+        let old = self.contains(flow);
+        self.0 &= !(1 << flow.0);
+        old
+    }
+
+    fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+}
+
 /// What an outside observer knows, rebuilt from actions and inputs alone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Seen {
-    running: BTreeSet<FlowId>,
+    running: Set,
     /// Flows that succeeded, and durably so if they are `ONCE`.
-    durable: BTreeSet<FlowId>,
-    persisting: BTreeSet<FlowId>,
-    aborted: BTreeSet<FlowId>,
-    attempts: BTreeMap<FlowId, u32>,
-    failed: BTreeSet<FlowId>,
+    durable: Set,
+    persisting: Set,
+    aborted: Set,
+    /// Flows in their second and last attempt.
+    second: Set,
+    failed: Set,
     cancelled: bool,
 }
 
-type Key = (Seen, Vec<FlowState>, BTreeSet<FlowId>, bool);
+/// What makes two states differ. Time is taken relative to now.
+type Key = (Seen, Vec<FlowState>, Set, bool);
+
+fn key(update: &Scheduler, seen: Seen) -> Key {
+    let progress = &update.progress;
+    let mut states = progress.states.clone();
+    for state in &mut states {
+        if let FlowState::Waiting { due, .. } = state {
+            due.0 = due.0.saturating_sub(progress.now.0);
+        }
+    }
+    let mut untold = Set::default();
+    for flow in &progress.untold {
+        untold.insert(*flow);
+    }
+    (seen, states, untold, progress.done)
+}
 
 #[derive(Default)]
 struct Explorer {
@@ -76,67 +121,59 @@ impl Explorer {
         let history: Completions = history.iter().copied().collect();
         let update =
             Scheduler::start(Arc::clone(graph), &UpdateRequest::refresh_all(), &history, settings.clone());
-        let durable = graph
-            .flows()
-            .filter(|(_, flow)| flow.is_once() && history.contains(flow.name()))
-            .map(|(id, _)| id)
-            .collect();
+        let mut seen = Seen::default();
+        for (id, _) in graph.flows().filter(|(_, flow)| history.contains(flow.name())) {
+            seen.durable.insert(id);
+        }
         let mut known: BTreeSet<Key> = BTreeSet::new();
-        let mut open = vec![(update, Seen { durable, ..Seen::default() })];
+        let mut open = vec![(update, seen)];
         while let Some((update, seen)) = open.pop() {
-            // Time is relative to the retry that is due next, so it is no part of what makes two states differ.
-            let progress = &update.progress;
-            let due = |state: &FlowState| match *state {
-                FlowState::Waiting { attempt, due } => {
-                    FlowState::Waiting { attempt, due: Timestamp(due.0.saturating_sub(progress.now.0)) }
-                }
-                other => other,
-            };
-            let states = progress.states.iter().map(due).collect();
-            if !known.insert((seen.clone(), states, progress.untold.clone(), progress.done)) {
+            if !known.insert(key(&update, seen)) {
                 continue;
             }
             self.states += 1;
-            check(&update, &seen, permits);
-            self.step_action(&update, &seen, &mut open);
-            self.step_inputs(&update, &seen, &mut open);
+            check(&update, seen, permits);
+            self.step_action(&update, seen, &mut open);
+            self.step_inputs(&update, seen, &mut open);
         }
     }
 
     /// The driver takes one action.
-    fn step_action(&mut self, update: &Scheduler, seen: &Seen, open: &mut Vec<(Scheduler, Seen)>) {
-        let (mut update, mut seen) = (update.clone(), seen.clone());
+    fn step_action(&mut self, update: &Scheduler, seen: Seen, open: &mut Vec<(Scheduler, Seen)>) {
+        let (mut update, mut seen) = (update.clone(), seen);
         let Some(action) = update.next_action() else {
-            let waits = !seen.running.is_empty() || !seen.persisting.is_empty();
+            let waits = seen.running.len() > 0 || seen.persisting.len() > 0;
             assert!(waits || update.next_deadline().is_some() || update.is_done(), "stuck: {update:?}");
             return;
         };
         match action {
             Action::Launch { flow, attempt } => {
                 for before in update.graph().predecessors(flow) {
-                    assert!(seen.durable.contains(before), "launched before {before:?} was durably complete");
+                    assert!(
+                        seen.durable.contains(*before),
+                        "launched before {before:?} was durably complete"
+                    );
                 }
-                assert!(!seen.durable.contains(&flow), "a complete flow runs again");
+                assert!(!seen.durable.contains(flow), "a complete flow runs again");
                 assert!(!seen.cancelled, "launched after a cancellation");
                 assert!(seen.running.insert(flow), "launched twice at once");
-                let attempts = seen.attempts.entry(flow).or_default();
-                *attempts += 1;
-                assert_eq!((*attempts, *attempts <= 2), (attempt, true));
+                let again = attempt > 1;
+                assert!(attempt <= 2 && (!again || seen.second.insert(flow)), "attempt {attempt}");
             }
             Action::Persist { flow } => assert!(seen.persisting.insert(flow), "persisted twice"),
             Action::Abort { flow } => {
-                assert!(seen.cancelled && seen.running.contains(&flow) && seen.aborted.insert(flow));
+                assert!(seen.cancelled && seen.running.contains(flow) && seen.aborted.insert(flow));
             }
             Action::Done { outcome } => {
                 self.ends += 1;
-                check_end(&update, &seen, outcome);
+                check_end(&update, seen, outcome);
             }
         }
         open.push((update, seen));
     }
 
     /// Everything that can be reported, fitting or not.
-    fn step_inputs(&mut self, update: &Scheduler, seen: &Seen, open: &mut Vec<(Scheduler, Seen)>) {
+    fn step_inputs(&mut self, update: &Scheduler, seen: Seen, open: &mut Vec<(Scheduler, Seen)>) {
         let mut inputs = vec![(Input::Cancel, update.progress.now)];
         inputs.push((Input::Wake, update.next_deadline().unwrap_or(update.progress.now)));
         for (flow, _) in update.graph().flows() {
@@ -154,7 +191,7 @@ impl Explorer {
         }
         let mut scratch = update.clone();
         for (input, now) in inputs {
-            let mut seen = seen.clone();
+            let mut seen = seen;
             if seen.take(update, input) {
                 let mut update = update.clone();
                 assert_eq!(update.handle(now, input), Ok(()), "{input:?} {:?}", update.progress);
@@ -175,29 +212,29 @@ impl Seen {
             Input::Cancel => self.cancelled = true,
             Input::Wake => {}
             Input::Finished { flow, outcome } => {
-                if !self.running.contains(&flow)
-                    || (outcome == Outcome::Stopped && !self.aborted.contains(&flow))
+                if !self.running.contains(flow)
+                    || (outcome == Outcome::Stopped && !self.aborted.contains(flow))
                 {
                     return false;
                 }
-                self.running.remove(&flow);
+                self.running.remove(flow);
                 let once = update.graph().flow(flow).is_some_and(Flow::is_once);
                 match outcome {
                     Outcome::Succeeded if once => {}
                     Outcome::Succeeded => {
                         self.durable.insert(flow);
                     }
-                    Outcome::Failed { retryable } if !retryable || self.attempts[&flow] == 2 => {
+                    Outcome::Failed { retryable } if !retryable || self.second.contains(flow) => {
                         self.failed.insert(flow);
                     }
                     Outcome::Failed { .. } | Outcome::Stopped => {}
                 }
             }
             Input::Persisted { flow } => {
-                return self.persisting.remove(&flow) && self.durable.insert(flow);
+                return self.persisting.remove(flow) && self.durable.insert(flow);
             }
             Input::NotPersisted { flow } => {
-                return self.persisting.remove(&flow) && self.failed.insert(flow);
+                return self.persisting.remove(flow) && self.failed.insert(flow);
             }
         }
         true
@@ -205,15 +242,15 @@ impl Seen {
 }
 
 /// What holds at every moment.
-fn check(update: &Scheduler, seen: &Seen, permits: usize) {
+fn check(update: &Scheduler, seen: Seen, permits: usize) {
     let progress = &update.progress;
     assert!(seen.running.len() <= permits, "above the permits");
     assert_eq!(progress.running, seen.running.len());
     let open = progress.states.iter().filter(|state| !state.is_final()).count();
     assert_eq!(progress.open, open);
-    for flow in &seen.failed {
-        assert_eq!(update.state(*flow), Some(FlowState::Failed));
-        for next in update.graph().successors(*flow) {
+    for (flow, _) in update.graph().flows().filter(|(flow, _)| seen.failed.contains(*flow)) {
+        assert_eq!(update.state(flow), Some(FlowState::Failed));
+        for next in update.graph().successors(flow) {
             let state = update.state(*next).expect("known");
             let held = matches!(state, FlowState::Skipped { .. } | FlowState::Idle);
             assert!(held || (seen.cancelled && state == FlowState::Stopped), "{next:?} is {state:?}");
@@ -221,24 +258,24 @@ fn check(update: &Scheduler, seen: &Seen, permits: usize) {
     }
     for (flow, _) in update.graph().flows() {
         if let Some(FlowState::Skipped { failed }) = update.state(flow) {
-            assert!(seen.failed.contains(&failed), "skipped for {failed:?}, which has not failed");
+            assert!(seen.failed.contains(failed), "skipped for {failed:?}, which has not failed");
         }
     }
 }
 
 /// What holds at the end. Without a cancellation the end depends on the outcomes alone, not on their order.
-fn check_end(update: &Scheduler, seen: &Seen, outcome: UpdateOutcome) {
-    assert!(seen.running.is_empty() && seen.persisting.is_empty(), "done while something runs");
+fn check_end(update: &Scheduler, seen: Seen, outcome: UpdateOutcome) {
+    assert!(seen.running.len() == 0 && seen.persisting.len() == 0, "done while something runs");
     for id in update.graph().topological_order() {
         let state = update.state(*id).expect("known");
         assert!(state.is_final());
-        assert_eq!(state.satisfies_edges(), seen.durable.contains(id));
-        let held = update.graph().predecessors(*id).iter().any(|before| !seen.durable.contains(before));
+        assert_eq!(state.satisfies_edges(), seen.durable.contains(*id));
+        let held = update.graph().predecessors(*id).iter().any(|before| !seen.durable.contains(*before));
         if !seen.cancelled && state != FlowState::Idle {
             assert_eq!(matches!(state, FlowState::Skipped { .. }), held, "{id:?} is {state:?}");
         }
     }
-    let complete = update.graph().flows().all(|(id, _)| seen.durable.contains(&id));
+    let complete = update.graph().flows().all(|(id, _)| seen.durable.contains(id));
     assert_eq!(outcome == UpdateOutcome::Completed, complete);
     assert!(outcome != UpdateOutcome::Canceled || seen.cancelled);
 }
