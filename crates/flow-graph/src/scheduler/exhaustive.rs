@@ -248,6 +248,14 @@ fn check(update: &Scheduler, seen: Seen, permits: usize) {
     assert_eq!(progress.running, seen.running.len());
     let open = progress.states.iter().filter(|state| !state.is_final()).count();
     assert_eq!(progress.open, open);
+    for flow in &progress.untold {
+        assert!(matches!(update.state(*flow), Some(FlowState::Persisting | FlowState::Stopping { .. })));
+    }
+    for flow in
+        progress.ready.iter().map(|(_, flow)| flow).chain(progress.sleeping.iter().map(|(_, flow)| flow))
+    {
+        assert!(matches!(update.state(*flow), Some(FlowState::Queued | FlowState::Waiting { .. })));
+    }
     for (flow, _) in update.graph().flows().filter(|(flow, _)| seen.failed.contains(*flow)) {
         assert_eq!(update.state(flow), Some(FlowState::Failed));
         for next in update.graph().successors(flow) {
