@@ -63,10 +63,11 @@ impl ChangeBatch {
         Ok(Self {
             rows: RecordBatch::try_new(Arc::clone(&spec.kept), columns)?,
             sequence: canonical(sequence, Role::Identity)?,
-            deletes: deletes.map_or_else(
-                || BooleanArray::new(BooleanBuffer::new_unset(rows), None),
-                |flags| arrow_select::filter::prep_null_mask_filter(flags),
-            ),
+            deletes: match deletes {
+                None => BooleanArray::new(BooleanBuffer::new_unset(rows), None),
+                Some(flags) if flags.null_count() > 0 => arrow_select::filter::prep_null_mask_filter(flags),
+                Some(flags) => flags.clone(),
+            },
         })
     }
 }

@@ -1,0 +1,10 @@
+//! Is the core right? One binary, one topic a module.
+//!
+//! The oracle is `strandline_testkit::reference`, which shares no code with the core. [`store`] applies what the core
+//! says to rows in memory, and reads them back as narrowly, as widely and as randomly as the read plan allows.
+
+mod convert;
+mod flow;
+mod laws;
+mod scenarios;
+mod store;

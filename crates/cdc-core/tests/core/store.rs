@@ -1,0 +1,190 @@
+//! A target and its side rows in memory, read in several ways.
+
+use std::collections::BTreeSet;
+
+use arrow_array::{Array, BooleanArray, RecordBatch, UInt64Array};
+use arrow_ord::ord::make_comparator;
+use arrow_schema::{SchemaRef, SortOptions};
+use arrow_select::{concat::concat_batches, filter::filter_record_batch};
+use strandline_cdc_core::{
+    Bound, CdcError, CdcSpec, ChangeBatch, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, RowChanges, Rows,
+    keys::{KeyIndex, UNKNOWN},
+};
+
+/// Rows with ids.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    pub(crate) batch: RecordBatch,
+    pub(crate) ids: Vec<u64>,
+    next: u64,
+}
+
+impl Table {
+    pub(crate) fn new(schema: &SchemaRef) -> Self {
+        Self { batch: RecordBatch::new_empty(SchemaRef::clone(schema)), ids: Vec::new(), next: 1 }
+    }
+
+    /// A table of rows that somebody else wrote.
+    pub(crate) fn of(batch: RecordBatch) -> Self {
+        let next = batch.num_rows() as u64 + 1;
+        Self { batch, ids: (1..next).collect(), next }
+    }
+
+    fn rows(&self, batch: RecordBatch, wanted: &BooleanArray) -> Rows {
+        let ids = self.ids.iter().zip(wanted.values()).filter_map(|(id, wanted)| wanted.then_some(*id));
+        Rows { batch: filter_record_batch(&batch, wanted).unwrap(), ids: ids.collect::<Vec<_>>().into() }
+    }
+
+    fn everything(&self) -> Rows {
+        Rows { batch: self.batch.clone(), ids: UInt64Array::from(self.ids.clone()) }
+    }
+
+    /// What the lookup asks for, and rows that `more` wants besides.
+    fn read(&self, keys: &RecordBatch, lookup: &Lookup, more: impl Fn(usize) -> bool) -> Rows {
+        let index = KeyIndex::new(keys.columns()).unwrap();
+        let schema = keys.schema();
+        let named = schema.fields().iter().map(|f| self.batch.column_by_name(f.name()).unwrap().clone());
+        let groups = index.probe(&named.collect::<Vec<_>>()).unwrap();
+        let bounded = lookup.bound.as_ref().map(|Bound { column, at_least }| {
+            let column = self.batch.column_by_name(column).unwrap();
+            let compare = make_comparator(column, at_least, SortOptions::default()).unwrap();
+            move |row: usize, key: u32| column.is_null(row) || compare(row, key as usize).is_ge()
+        });
+        let wanted = |row: usize| {
+            let key = groups[row];
+            more(row) || (key != UNKNOWN && bounded.as_ref().is_none_or(|bounded| bounded(row, key)))
+        };
+        let wanted: BooleanArray = (0..groups.len()).map(|row| Some(wanted(row))).collect();
+        let projected = lookup.columns.as_ref().map_or_else(
+            || self.batch.clone(),
+            |names| {
+                let columns: Vec<usize> =
+                    names.iter().map(|name| self.batch.schema().index_of(name).unwrap()).collect();
+                self.batch.project(&columns).unwrap()
+            },
+        );
+        self.rows(projected, &wanted)
+    }
+
+    /// Rows go by id, rows come; each id that goes must be there, once.
+    fn apply(&mut self, changes: &RowChanges) {
+        let gone: BTreeSet<u64> = changes.deletes.values().iter().copied().collect();
+        assert_eq!(gone.len(), changes.deletes.len(), "a row goes once");
+        assert!(gone.iter().all(|id| self.ids.contains(id)), "only rows that are there can go");
+        let kept: BooleanArray = self.ids.iter().map(|id| Some(!gone.contains(id))).collect();
+        let kept = self.rows(self.batch.clone(), &kept);
+        let came = changes.inserts.num_rows() as u64;
+        self.batch = concat_batches(&self.batch.schema(), [&kept.batch, &changes.inserts]).unwrap();
+        self.ids = kept.ids.values().iter().copied().chain(self.next..self.next + came).collect();
+        self.next += came;
+    }
+
+    /// The rows that would go.
+    pub(crate) fn going(&self, changes: &RowChanges) -> RecordBatch {
+        let gone: BooleanArray = self.ids.iter().map(|id| Some(changes.deletes.values().contains(id))).collect();
+        self.rows(self.batch.clone(), &gone).batch
+    }
+
+    /// The table with the columns of a schema, NULL where it had none.
+    pub(crate) fn widen(&mut self, schema: &SchemaRef) {
+        let column = |field: &arrow_schema::FieldRef| {
+            let found = self.batch.column_by_name(field.name()).cloned();
+            found.unwrap_or_else(|| arrow_array::new_null_array(field.data_type(), self.batch.num_rows()))
+        };
+        let columns = schema.fields().iter().map(column).collect();
+        self.batch = RecordBatch::try_new(SchemaRef::clone(schema), columns).unwrap();
+    }
+}
+
+/// A target and its side rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    pub(crate) target: Table,
+    pub(crate) side: Table,
+}
+
+/// How much more than what is asked for a read returns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reading {
+    /// Nothing.
+    Exact,
+    /// All rows and columns.
+    Generous,
+    /// Some other rows, chosen by this number; all columns if it is even.
+    Random(u64),
+}
+
+impl Store {
+    pub(crate) fn new(spec: &CdcSpec) -> Self {
+        Self { target: Table::new(spec.target_schema()), side: Table::new(spec.side_schema()) }
+    }
+
+    pub(crate) fn prior(&self, plan: &ReadPlan, reading: Reading) -> Prior {
+        match reading {
+            Reading::Exact => Prior {
+                visible: self.target.read(&plan.keys, &plan.visible, |_| false),
+                hidden: self.side.read(&plan.keys, &plan.hidden, |_| false),
+            },
+            Reading::Generous => Prior { visible: self.target.everything(), hidden: self.side.everything() },
+            Reading::Random(seed) => {
+                let chosen = |row: usize| (seed >> 1).rotate_right(row as u32).wrapping_mul(row as u64 | 1) & 2 == 0;
+                let mut visible = plan.visible.clone();
+                if seed.is_multiple_of(2) {
+                    visible.columns = None;
+                }
+                Prior {
+                    visible: self.target.read(&plan.keys, &visible, chosen),
+                    hidden: self.side.read(&plan.keys, &plan.hidden, chosen),
+                }
+            }
+        }
+    }
+
+    /// What a batch changes, read in one way.
+    pub(crate) fn reconcile(
+        &self,
+        spec: &CdcSpec,
+        changes: &ChangeBatch,
+        reading: Reading,
+    ) -> Result<Reconciled, CdcError> {
+        let mut plan = spec.read_plan(changes)?;
+        for _ in 0..3 {
+            match spec.reconcile(&self.prior(&plan, reading), changes)? {
+                Reconciliation::Done(done) => return Ok(done),
+                Reconciliation::ReadMore(more) => plan = more,
+            }
+        }
+        panic!("the core asks for more for ever");
+    }
+
+    /// Applies a batch, after all ways to read have been seen to agree. `seed` chooses the random one.
+    pub(crate) fn apply(&mut self, spec: &CdcSpec, changes: &ChangeBatch, seed: u64) -> Result<Reconciled, CdcError> {
+        let exact = self.reconcile(spec, changes, Reading::Exact);
+        for reading in [Reading::Generous, Reading::Random(seed)] {
+            let other = self.reconcile(spec, changes, reading);
+            assert_eq!(comparable(&exact), comparable(&other), "{reading:?} and Exact agree");
+        }
+        let done = exact?;
+        self.target.apply(&done.target);
+        self.side.apply(&done.side);
+        Ok(done)
+    }
+
+    /// Applies a batch, read exactly: for large ones.
+    pub(crate) fn apply_exact(&mut self, spec: &CdcSpec, changes: &ChangeBatch) -> Result<Reconciled, CdcError> {
+        let done = self.reconcile(spec, changes, Reading::Exact)?;
+        self.target.apply(&done.target);
+        self.side.apply(&done.side);
+        Ok(done)
+    }
+}
+
+/// What two reads of one state must agree on.
+fn comparable(outcome: &Result<Reconciled, CdcError>) -> Result<impl PartialEq + std::fmt::Debug + use<>, CdcError> {
+    let effects = |changes: &RowChanges| {
+        let mut gone = changes.deletes.values().to_vec();
+        gone.sort_unstable();
+        (gone, changes.inserts.clone())
+    };
+    outcome.as_ref().map(|done| (effects(&done.target), effects(&done.side), done.counts)).map_err(Clone::clone)
+}
