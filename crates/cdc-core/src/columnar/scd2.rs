@@ -22,7 +22,7 @@ use super::{
     gather::Column,
     keys::KeyIndex,
     ordinals::ordinals,
-    payload::{PayloadOrder, repeats},
+    payload::repeats,
     row_number, unchanged,
 };
 use crate::{
@@ -114,7 +114,7 @@ fn settle_all(entries: &mut [Entry], sources: &Sources<'_>, ties: &mut Ties) -> 
     if !entries.windows(2).any(|pair| matches!(pair, [a, b] if alike(a, b))) {
         return Ok(entries.to_vec());
     }
-    let payload = PayloadOrder::new(&sources.payloads)?;
+    let payload = sources.payload_order()?;
     let mut settled = Vec::with_capacity(entries.len());
     for same in entries.chunk_by(alike) {
         let [only] = same else {

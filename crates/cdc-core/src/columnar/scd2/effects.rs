@@ -8,10 +8,13 @@ use arrow_array::{ArrayRef, Int8Array, RecordBatch};
 
 use super::{
     super::{payload::RowRef, scd1::ids},
-    events::{Entry, Region, Source, Sources},
+    events::{Entry, Place, Region, Source, Sources, VISIBLE},
 };
 use crate::{
-    algebra::{order::Op, timeline::Version},
+    algebra::{
+        order::{Op, Ordinal},
+        timeline::Version,
+    },
     batch::RowChanges,
     error::CdcError,
     names,
@@ -63,7 +66,8 @@ impl<'a> Effects<'a> {
         if version.first == version.tail {
             return;
         }
-        match tail.tail.and_then(|row| self.kept_hidden.get_mut(row as usize)) {
+        let stored_tail = tail.tail.or_else(|| place_of(&self.region.tails, tail.group, tail.at));
+        match stored_tail.and_then(|row| self.kept_hidden.get_mut(row as usize)) {
             Some(kept) => *kept = true,
             None => self.side.push((version.tail, SideKind::Tail)),
         }
@@ -85,12 +89,38 @@ impl<'a> Effects<'a> {
         }
     }
 
+    /// A version that another event shows now, with the values that are stored already, stays as it is.
+    fn keep_equal_rows(&mut self) -> Result<(), CdcError> {
+        let mut kept = Vec::new();
+        let sources = self.sources;
+        for (i, version) in self.versions.iter().enumerate() {
+            let (Some(first), Some(tail)) = (self.entry(version.first), self.entry(version.tail)) else { continue };
+            let Some(row) = place_of(&self.region.visible, first.group, first.at) else { continue };
+            let end = version.end.and_then(|end| self.entry(end)).map(|entry| entry.at);
+            let stored = RowRef { source: VISIBLE, row: row as usize };
+            if sources.end_of(row) == end && sources.payload_order()?.compare(stored, tail.payload()).is_eq() {
+                kept.push((i, row));
+            }
+        }
+        for (_, row) in &kept {
+            if let Some(kept) = self.kept_visible.get_mut(*row as usize) {
+                *kept = true;
+            }
+        }
+        let mut kept = kept.into_iter().map(|(i, _)| i).peekable();
+        let mut at = 0..;
+        self.versions.retain(|_| at.next() != kept.peek().copied() || kept.next().is_none());
+        Ok(())
+    }
+
     /// The difference to what is stored: of the target, and of the side rows.
-    pub(super) fn finish(self, spec: &CdcSpec, sources: &Sources<'_>) -> Result<(RowChanges, RowChanges), CdcError> {
+    pub(super) fn finish(mut self, spec: &CdcSpec, sources: &Sources<'_>) -> Result<(RowChanges, RowChanges), CdcError> {
+        self.keep_equal_rows()?;
         let gone = |rows: &[u32], kept: &[bool]| -> Vec<u32> {
             rows.iter().copied().filter(|&row| kept.get(row as usize) != Some(&true)).collect()
         };
-        let visible_gone = gone(&self.region.visible, &self.kept_visible);
+        let visible: Vec<u32> = self.region.visible.iter().map(|place| place.row).collect();
+        let visible_gone = gone(&visible, &self.kept_visible);
         let hidden_gone = gone(&self.region.hidden, &self.kept_hidden);
         let target = RowChanges {
             deletes: ids(&sources.prior.visible.ids, &visible_gone),
@@ -129,4 +159,10 @@ impl<'a> Effects<'a> {
         columns.push(Arc::new(Int8Array::from_iter_values(self.side.iter().map(|(_, kind)| kind.code()))));
         Ok(RecordBatch::try_new(Arc::clone(&spec.side), columns)?)
     }
+}
+
+/// The row of a key at an ordinal, among places in order.
+fn place_of(places: &[Place], group: u32, at: Ordinal) -> Option<u32> {
+    let found = places.binary_search_by_key(&(group, at), |place| (place.group, place.at)).ok()?;
+    places.get(found).map(|place| place.row)
 }

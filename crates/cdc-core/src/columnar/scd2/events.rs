@@ -11,7 +11,7 @@
 //! A batch can touch a version of a key only if that ends at or after the batch's first event of the key; what lies
 //! before is left alone, whether it was read or not.
 
-use std::collections::BTreeMap;
+use std::{cell::OnceCell, collections::BTreeMap};
 
 use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray, types::Int8Type};
 use arrow_schema::Field;
@@ -21,7 +21,7 @@ use super::super::{
     gather::{Column, column_or_null},
     keys::{KeyIndex, UNKNOWN},
     ordinals::ordinals,
-    payload::RowRef,
+    payload::{PayloadOrder, RowRef},
     print, row_number,
 };
 use crate::{
@@ -48,7 +48,7 @@ pub(super) enum Source {
 
 /// Numbers of the payload sources, see [`Sources::columns`].
 const HIDDEN: usize = 0;
-const VISIBLE: usize = 1;
+pub(super) const VISIBLE: usize = 1;
 const BATCH: usize = 2;
 /// And of the further sequence source.
 const VISIBLE_END: usize = 3;
@@ -103,6 +103,7 @@ pub(super) struct Sources<'a> {
     pub(super) batch_at: Vec<Ordinal>,
     end_at: Vec<Ordinal>,
     ends: ArrayRef,
+    payload_order: OnceCell<PayloadOrder>,
 }
 
 impl<'a> Sources<'a> {
@@ -139,7 +140,16 @@ impl<'a> Sources<'a> {
             .collect();
         let sequence_sources = vec![hidden_sequence, starts, ArrayRef::clone(&changes.sequence), ArrayRef::clone(&ends)];
         let sequences = Column::new(sequence_sources, &spec.sequence_type);
-        Ok(Self { prior, changes, columns, sequences, payloads, hidden_at, start_at, batch_at, end_at, ends })
+        Ok(Self { prior, changes, columns, sequences, payloads, hidden_at, start_at, batch_at, end_at, ends, payload_order: OnceCell::new() })
+    }
+
+    /// The order of payloads, made when it is first asked for.
+    pub(super) fn payload_order(&self) -> Result<&PayloadOrder, CdcError> {
+        if let Some(order) = self.payload_order.get() {
+            return Ok(order);
+        }
+        let order = PayloadOrder::new(&self.payloads)?;
+        Ok(self.payload_order.get_or_init(|| order))
     }
 
     /// Where a version ends, `None` while it is current.
@@ -155,8 +165,19 @@ pub(super) fn at(ordinals: &[Ordinal], row: u32) -> Ordinal {
 /// The stored rows that the batch can touch.
 #[derive(Debug, Default)]
 pub(super) struct Region {
-    pub(super) visible: Vec<u32>,
+    /// Target rows, by key and start.
+    pub(super) visible: Vec<Place>,
     pub(super) hidden: Vec<u32>,
+    /// Those of the side rows that say where a run's last upsert lies, by key and sequence.
+    pub(super) tails: Vec<Place>,
+}
+
+/// Where a stored row stands among those of its key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) group: u32,
+    pub(super) at: Ordinal,
+    pub(super) row: u32,
 }
 
 /// Events of the batch's keys, and the stored rows that some of them were read from.
@@ -292,7 +313,11 @@ impl StoredKey {
             let source = Source::Hidden;
             events.entries.push(Entry { group, at, op: Op::Delete, source, row: hidden, tail: None });
         }
-        events.region.visible.extend(self.visible);
+        let places = |rows: &[u32], ordinals: &[Ordinal]| -> Vec<Place> {
+            rows.iter().map(|&row| Place { group, at: at(ordinals, row), row }).collect()
+        };
+        events.region.visible.extend(places(&self.visible, &sources.start_at));
+        events.region.tails.extend(places(&self.tails, &sources.hidden_at));
         events.region.hidden.extend(self.interiors.into_iter().chain(self.tails).chain(self.deletes));
         Ok(())
     }
