@@ -1,10 +1,10 @@
 //! What does an expression say, in the author's words and in an engine's?
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use sqlparser::{
     ast::{Expr, Query, Visit, Visitor},
-    parser::{Parser, ParserError},
+    parser::ParserError,
     tokenizer::Location,
 };
 
@@ -15,9 +15,6 @@ use crate::{
     error::Problem,
     lexer::{self, Tok, lower_first},
 };
-
-/// How deep queries and expressions may nest.
-pub(crate) const MAX_DEPTH: usize = 50;
 
 /// A scalar SQL expression over the columns of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,9 +67,9 @@ pub(crate) fn whole(text: &str) -> Result<Vec<Tok>, Problem> {
 /// Reads an expression at the cursor, and passes it.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<SqlExpr, Problem> {
     let start = cursor.here();
-    let tokens = cursor.rest().iter().map(Tok::portable).collect();
-    let mut parser =
-        Parser::new(&StrandlineDialect).with_recursion_limit(MAX_DEPTH).with_tokens_with_locations(tokens);
+    let tokens: Vec<_> = cursor.rest().iter().map(Tok::portable).collect();
+    let dialect = StrandlineDialect::for_tokens(tokens.len());
+    let mut parser = dialect.parser(tokens);
     let expr = parser.parse_expr().map_err(|error| foreign(cursor, &error))?;
     if expr.visit(&mut Subqueries).is_break() {
         return Err(
@@ -110,7 +107,7 @@ pub(crate) fn foreign(cursor: &Cursor<'_>, error: &ParserError) -> Problem {
         Some((head, place)) => (head, location(place)),
         None => (message.as_str(), None),
     };
-    let range = place.and_then(|place| cursor.token_at(place)).unwrap_or_else(|| {
+    let range = place.and_then(|place| found_at(cursor, place, message)).unwrap_or_else(|| {
         let end = cursor.rest().last().map_or(cursor.here().end, |tok| tok.range.end);
         end..end
     });
@@ -118,6 +115,20 @@ pub(crate) fn foreign(cursor: &Cursor<'_>, error: &ParserError) -> Problem {
         lower_first(message).replacen("expected: ", "expected ", 1).replacen("found: ", "found ", 1);
     let message = message.replace("found EOF", "found the end of the statement");
     Problem::new(range, message.lines().collect::<Vec<_>>().join(" "))
+}
+
+/// The bytes of the token that the message says was found. sqlparser now and then gives the place of the next one.
+fn found_at(cursor: &Cursor<'_>, place: Location, message: &str) -> Option<Range<usize>> {
+    let range = cursor.token_at(place)?;
+    let found = message.rsplit_once("found: ").map(|(_, found)| found).unwrap_or_default();
+    let before =
+        cursor.rest().iter().map(|tok| &tok.range).take_while(|before| before.end <= range.start).last();
+    match before {
+        Some(before) if cursor.slice(range.clone()) != found && cursor.slice(before.clone()) == found => {
+            Some(before.clone())
+        }
+        _ => Some(range),
+    }
 }
 
 fn location(place: &str) -> Option<Location> {

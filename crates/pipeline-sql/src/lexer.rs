@@ -68,8 +68,8 @@ impl Tok {
 
 /// The tokens of `text` up to the first that can't be read, and what is wrong with that one.
 pub(crate) fn tokenize(text: &str) -> (Vec<Tok>, Option<Problem>) {
-    let mut raw = Vec::new();
-    let failure = Tokenizer::new(&StrandlineDialect, text).tokenize_with_location_into_buf(&mut raw).err();
+    let (dialect, mut raw) = (StrandlineDialect::default(), Vec::new());
+    let failure = Tokenizer::new(&dialect, text).tokenize_with_location_into_buf(&mut raw).err();
     let mut places = Places::new(text);
     let mut tokens = Vec::with_capacity(raw.len());
     for TokenWithSpan { token, span } in raw {

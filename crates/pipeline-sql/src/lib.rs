@@ -52,7 +52,6 @@ pub use definition::{
     AutoCdc, DatasetDefinition, Expectation, FlowDefinition, FlowKind, OnViolation, PipelineDefinition,
     SnapshotCdc, Span, StreamingTable, ViewDefinition,
 };
-pub use dialect::StrandlineDialect;
 pub use error::SqlError;
 pub use expr::SqlExpr;
 pub use parse::{parse_pipeline, parse_pipeline_with};

@@ -9,14 +9,14 @@ mod sources;
 
 use std::ops::{ControlFlow, Range};
 
-use sqlparser::{ast::VisitMut, parser::Parser, tokenizer::Token};
+use sqlparser::{ast::VisitMut, tokenizer::Token};
 
 use crate::{
     ReadFiles, SourceFile, Span, SqlError,
     cursor::Cursor,
     dialect::StrandlineDialect,
     error::Problem,
-    expr::{MAX_DEPTH, foreign, whole},
+    expr::{foreign, whole},
     lexer::Tok,
 };
 use relations::Relations;
@@ -32,7 +32,7 @@ pub struct FlowQuery {
     /// The query over placeholder tables, in standard quoting (`"name"`, `'text'`), as `DataFusion` reads it by default.
     /// Unquoted names keep the case in which they were written.
     pub sql: String,
-    /// What stands behind each placeholder.
+    /// What stands behind each placeholder, in the order of the text.
     pub inputs: Vec<QueryInput>,
     /// True when one of the inputs is read as a stream.
     pub streaming: bool,
@@ -93,8 +93,8 @@ pub(crate) fn read(cursor: &Cursor<'_>) -> Result<FlowQuery, Problem> {
     let whole = cursor.here();
     starts_as_query(cursor)?;
     let (tokens, inputs) = sources::replace(cursor)?;
-    let mut parser =
-        Parser::new(&StrandlineDialect).with_recursion_limit(MAX_DEPTH).with_tokens_with_locations(tokens);
+    let dialect = StrandlineDialect::for_tokens(tokens.len());
+    let mut parser = dialect.parser(tokens);
     let mut query = parser.parse_query().map_err(|error| foreign(cursor, &error))?;
     let next = parser.peek_token();
     if next.token != Token::EOF {
@@ -105,7 +105,8 @@ pub(crate) fn read(cursor: &Cursor<'_>) -> Result<FlowQuery, Problem> {
     if let ControlFlow::Break(problem) = query.visit(&mut relations) {
         return Err(problem);
     }
-    let inputs = relations.inputs;
+    let mut inputs = relations.inputs;
+    inputs.sort_by_key(|input| input.span.start);
     let end = cursor.rest().last().map_or(whole.end, |tok| tok.range.end);
     let streaming = inputs.iter().any(|input| input.streaming);
     Ok(FlowQuery {

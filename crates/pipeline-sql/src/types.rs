@@ -9,7 +9,7 @@ use sqlparser::tokenizer::Token;
 use crate::{
     cursor::Cursor,
     error::Problem,
-    expr::{MAX_DEPTH, whole},
+    expr::whole,
     name::{literal, quoted},
     suggest::nearest,
 };
@@ -168,6 +168,9 @@ pub(crate) fn read_column(cursor: &mut Cursor<'_>) -> Result<ColumnDef, Problem>
 pub(crate) fn read_type(cursor: &mut Cursor<'_>) -> Result<SqlType, Problem> {
     Types::default().closed(cursor, Types::data_type)
 }
+
+/// How deep types may nest.
+const MAX_DEPTH: usize = 50;
 
 /// Reads types that may nest. The tokenizer takes `>>` for one operator, so one token may close two types.
 #[derive(Default)]

@@ -1,0 +1,207 @@
+//! Does an error name what is wrong, where, and what to do? `golden/errors.txt` holds cases and their rendering;
+//! `UPDATE_EXPECT=1` writes it anew.
+
+use std::path::PathBuf;
+
+use strandline_pipeline_sql::{Feature, SourceFile, SqlError, Support, parse_pipeline, parse_pipeline_with};
+
+fn errors(text: &str) -> Vec<SqlError> {
+    parse_pipeline(&[SourceFile::new("p.sql", text)]).expect_err(text)
+}
+
+fn conditions(text: &str) -> Vec<Option<&'static str>> {
+    errors(text).iter().map(|error| error.condition).collect()
+}
+
+/// The only error's condition and the text that it is about.
+fn only(text: &str) -> (Option<&'static str>, String) {
+    let errors = errors(text);
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    (errors[0].condition, text[errors[0].span.clone()].to_owned())
+}
+
+const FLOW: &str = "AUTO CDC INTO t FROM STREAM s KEYS (k) SEQUENCE BY v ";
+
+#[test]
+fn golden_renderings() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/errors.txt");
+    let stored = std::fs::read_to_string(&path).unwrap();
+    let mut out = String::new();
+    for case in stored.split("=== ").skip(1) {
+        let (name, rest) = case.split_once('\n').unwrap();
+        let text = rest.split("\n---\n").next().unwrap();
+        let rendered: String = errors(text).iter().map(|error| error.render(text)).collect();
+        out.push_str(&format!("=== {name}\n{text}\n---\n{rendered}\n"));
+    }
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&path, out).unwrap();
+    } else {
+        assert_eq!(stored, out);
+    }
+}
+
+#[test]
+fn g_02_duplicate_missing_and_misspelt_clauses() {
+    assert_eq!(only(&format!("{FLOW} SEQUENCE BY w")), (Some("DUPLICATE_CLAUSES"), "SEQUENCE BY".into()));
+    assert_eq!(
+        conditions(&format!("{FLOW} STORED AS SCD TYPE 1 STORED AS SCD TYPE 1")),
+        [Some("DUPLICATE_CLAUSES")]
+    );
+    assert_eq!(conditions("AUTO CDC INTO t FROM STREAM s KEYS (k)"), [Some("AUTOCDC_MISSING_SEQUENCE_BY")]);
+    for (clause, meant) in [
+        ("STORD AS SCD TYPE 2", "STORED AS"),
+        ("TRACK HISTRY ON (a)", "TRACK HISTORY ON"),
+        ("APPLY AS DELET WHEN x", "APPLY AS DELETE WHEN"),
+        ("COLUMN (a)", "COLUMNS"),
+    ] {
+        let errors = errors(&format!("{FLOW}\n  {clause}"));
+        assert_eq!(errors[0].help, Some(format!("did you mean {meant}?")), "{clause}");
+        assert_eq!((errors[0].line, errors[0].column), (2, 3));
+    }
+    let errors = errors("AUTO CDC INTO t FROM STREAM s KEY (k) SEQUENCE BY v");
+    assert_eq!(errors[0].help.as_deref(), Some("did you mean KEYS?"));
+}
+
+#[test]
+fn g_03_or_refresh_excludes_if_not_exists() {
+    assert_eq!(only("CREATE OR REFRESH STREAMING TABLE IF NOT EXISTS t"), (None, "IF NOT EXISTS".into()));
+    let text = format!("CREATE OR REFRESH FLOW IF NOT EXISTS f AS {FLOW}");
+    assert_eq!(only(&text), (None, "IF NOT EXISTS".into()));
+}
+
+#[test]
+fn g_04_bitemporal_is_no_scd_type() {
+    let text = format!("{FLOW} STORED AS SCD TYPE BITEMPORAL");
+    assert_eq!(only(&text).1, "BITEMPORAL");
+    assert_eq!(errors(&text)[0].help.as_deref(), Some("write STORED AS BITEMPORAL"));
+    assert_eq!(only(&format!("{FLOW} STORED AS SCD TYPE 3")).1, "3");
+}
+
+#[test]
+fn c_39_keys_and_lists_take_unqualified_names() {
+    let condition = Some("AUTOCDC_MULTIPART_COLUMN_IDENTIFIER");
+    assert_eq!(only("AUTO CDC INTO t FROM STREAM s KEYS (a.b) SEQUENCE BY v"), (condition, "a.b".into()));
+    assert_eq!(only(&format!("{FLOW} COLUMNS (k, a.b)")), (condition, "a.b".into()));
+    assert!(
+        parse_pipeline(&[SourceFile::new("p", "AUTO CDC INTO t FROM STREAM s KEYS (`a.b`) SEQUENCE BY v")])
+            .is_ok()
+    );
+    assert_eq!(
+        conditions("AUTO CDC INTO t FROM STREAM s KEYS () SEQUENCE BY v"),
+        [Some("AUTOCDC_EMPTY_KEYS")]
+    );
+    let condition = Some("AUTOCDC_NON_COLUMN_IDENTIFIER");
+    assert_eq!(conditions("AUTO CDC INTO t FROM STREAM s KEYS (upper(a)) SEQUENCE BY v"), [condition]);
+    assert_eq!(conditions("AUTO CDC INTO t FROM STREAM s KEYS (1) SEQUENCE BY v"), [condition]);
+}
+
+#[test]
+fn rules_between_clauses() {
+    let both = "AUTOCDC_BOTH_COLUMN_LIST_AND_EXCEPT_COLUMN_LIST";
+    assert_eq!(conditions(&format!("{FLOW} COLUMNS (k, v) COLUMNS * EXCEPT (x)")), [Some(both)]);
+    let history = "AUTOCDC_TRACK_HISTORY_REQUIRES_SCD2";
+    assert_eq!(conditions(&format!("{FLOW} TRACK HISTORY ON (x)")), [Some(history)]);
+    let found = all_conditions(&format!("{FLOW} IGNORE NULL UPDATES IGNORE NULL UPDATES ON (a)"));
+    assert_eq!(found, [Some("AUTOCDC_CONFLICTING_IGNORE_NULL_UPDATES_OPTIONS")]);
+    let found = all_conditions(&format!("{FLOW} IGNORE NULL UPDATES ON ()"));
+    assert_eq!(found, [Some("AUTOCDC_IGNORE_NULL_EMPTY_COLUMN_LIST")]);
+    let found = all_conditions(&format!("{FLOW} IGNORE NULL UPDATES COLUMNS TO UPDATE m"));
+    assert_eq!(found, [Some("AUTOCDC_COLUMNS_TO_UPDATE_CONFLICT")]);
+    let found = all_conditions(&format!("{FLOW} STORED AS BITEMPORAL"));
+    assert_eq!(found, [Some("AUTOCDC_BITEMPORAL_REQUIRES_SYSTEM_SEQUENCE")]);
+    let found = all_conditions(&format!("{FLOW} SYSTEM SEQUENCE BY w"));
+    assert_eq!(found, [Some("AUTOCDC_SYSTEM_SEQUENCE_REQUIRES_BITEMPORAL")]);
+    let found = all_conditions(&format!("{FLOW} STORED AS SCD TYPE 2 APPLY AS TRUNCATE WHEN x"));
+    assert_eq!(found, [Some("AUTOCDC_TRUNCATE_REQUIRES_SCD1")]);
+}
+
+fn all_conditions(text: &str) -> Vec<Option<&'static str>> {
+    let errors =
+        parse_pipeline_with(&[SourceFile::new("p.sql", text)], &Support::everything()).expect_err(text);
+    errors.iter().map(|error| error.condition).collect()
+}
+
+#[test]
+fn g_16_once_reads_a_batch_and_anything_else_a_stream() {
+    let batch = Some("INVALID_FLOW_QUERY_TYPE.BATCH_RELATION_FOR_STREAMING_TABLE");
+    let stream = Some("INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_ONCE_FLOW");
+    assert_eq!(conditions("CREATE FLOW f AS INSERT INTO ONCE t BY NAME SELECT * FROM STREAM s"), [stream]);
+    assert_eq!(conditions("CREATE FLOW f AS INSERT INTO t BY NAME SELECT * FROM s"), [batch]);
+    assert_eq!(conditions("CREATE STREAMING TABLE t AS SELECT * FROM s"), [batch]);
+    assert_eq!(only("AUTO CDC INTO t FROM s KEYS (k) SEQUENCE BY v"), (batch, "s".into()));
+    assert_eq!(conditions("AUTO CDC INTO t KEYS (k) SEQUENCE BY v"), [Some("AUTOCDC_MISSING_SOURCE")]);
+    assert_eq!(conditions("AUTO CDC INTO t FROM KEYS (k) SEQUENCE BY v"), [Some("AUTOCDC_MISSING_SOURCE")]);
+}
+
+#[test]
+fn what_is_not_executed_yet_is_refused_by_name_and_place() {
+    let cases: &[(Feature, &str, &str)] = &[
+        (Feature::IgnoreNullUpdates, "IGNORE NULL UPDATES ON (a)", "IGNORE NULL UPDATES ON (a)"),
+        (Feature::ApplyAsTruncate, "APPLY AS TRUNCATE WHEN x = 1", "APPLY AS TRUNCATE WHEN x = 1"),
+        (Feature::ColumnsToUpdate, "COLUMNS TO UPDATE m", "COLUMNS TO UPDATE m"),
+    ];
+    for (feature, clause, marked) in cases {
+        let text = format!("{FLOW} {clause}");
+        assert_eq!(only(&text), (None, (*marked).to_owned()));
+        assert_eq!(errors(&text)[0].message, format!("not supported yet: {feature}"));
+    }
+    let text = format!("{FLOW} STORED AS BITEMPORAL SYSTEM SEQUENCE BY w APPLY AS RETRACT WHEN x");
+    let messages: Vec<_> = errors(&text).into_iter().map(|error| error.message).collect();
+    assert_eq!(
+        messages,
+        [
+            "not supported yet: STORED AS BITEMPORAL",
+            "not supported yet: SYSTEM SEQUENCE BY",
+            "not supported yet: APPLY AS RETRACT WHEN",
+        ]
+    );
+    for (text, marked) in [
+        ("CREATE OR REFRESH MATERIALIZED VIEW m AS SELECT 1", "MATERIALIZED VIEW m"),
+        ("CREATE SINK s OPTIONS (x = 1)", "SINK s"),
+        ("CREATE FLOW f AS AUTO CDC INTO t FROM SNAPSHOT (SELECT 1) KEYS (k)", "FROM SNAPSHOT"),
+        ("CREATE STREAMING TABLE t (CONSTRAINT c EXPECT (a > 1))", "CONSTRAINT c EXPECT (a > 1)"),
+        ("CREATE STREAMING TABLE t CLUSTER BY (a)", "CLUSTER BY (a)"),
+        ("CREATE STREAMING TABLE t PARTITIONED BY (a)", "PARTITIONED BY (a)"),
+    ] {
+        assert_eq!(only(text).1, marked);
+        assert!(errors(text)[0].message.starts_with("not supported yet: "), "{text}");
+    }
+}
+
+#[test]
+fn g_27_all_errors_are_found_across_statements_and_files() {
+    let first =
+        "CREATE TABEL x; CREATE STREAMING TABLE ok;\nAUTO CDC INTO t FROM s KEYS (a.b, c.d);\nSELECT 1;";
+    let second = "CREATE VIEW v AS SELECT * FROM (;\nSET x = 'open";
+    let sources = [SourceFile::new("a.sql", first), SourceFile::new("b.sql", second)];
+    let errors = parse_pipeline(&sources).unwrap_err();
+    let places: Vec<_> = errors.iter().map(|error| (error.file.as_str(), error.line, error.column)).collect();
+    assert_eq!(
+        places,
+        [
+            ("a.sql", 1, 8),
+            ("a.sql", 2, 22),
+            ("a.sql", 2, 30),
+            ("a.sql", 2, 35),
+            ("a.sql", 2, 39),
+            ("a.sql", 3, 1),
+            ("b.sql", 1, 33),
+            ("b.sql", 2, 9),
+        ]
+    );
+}
+
+#[test]
+fn rendering_is_safe_on_any_text() {
+    let text = "SET größe = 1;\n\tCREATE STREAMING TABEL ü";
+    let error = &errors(text)[0];
+    let rendered = error.render(text);
+    assert!(
+        rendered.contains("2 | \tCREATE STREAMING TABEL ü\n  | \t                 ^^^^^\n"),
+        "{rendered}"
+    );
+    // Another text than the one that was parsed must do no harm.
+    for other in ["", "ü", "\n\n", "üüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü"] {
+        assert!(!error.render(other).is_empty());
+    }
+}
