@@ -1,6 +1,8 @@
 //! Does an error name what is wrong, where, and what to do? `golden/errors.txt` holds cases and their rendering;
 //! `UPDATE_EXPECT=1` writes it anew.
 
+#![expect(clippy::expect_used, reason = "helpers of tests fail like tests")]
+
 use std::path::PathBuf;
 
 use strandline_pipeline_sql::{Feature, SourceFile, SqlError, Support, parse_pipeline, parse_pipeline_with};
@@ -26,13 +28,14 @@ const FLOW: &str = "AUTO CDC INTO t FROM STREAM s KEYS (k) SEQUENCE BY v ";
 fn golden_renderings() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/errors.txt");
     let stored = std::fs::read_to_string(&path).unwrap();
-    let mut out = String::new();
+    let mut out = Vec::new();
     for case in stored.split("=== ").skip(1) {
         let (name, rest) = case.split_once('\n').unwrap();
         let text = rest.split("\n---\n").next().unwrap();
         let rendered: String = errors(text).iter().map(|error| error.render(text)).collect();
-        out.push_str(&format!("=== {name}\n{text}\n---\n{rendered}\n"));
+        out.push(format!("=== {name}\n{text}\n---\n{rendered}\n"));
     }
+    let out = out.concat();
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::write(&path, out).unwrap();
     } else {

@@ -1,5 +1,7 @@
 //! Does a definition become the graph that its text describes?
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
 use strandline_flow_graph::{GraphError, Mode};
 use strandline_pipeline_sql::{PipelineDefinition, SourceFile, parse_pipeline};
 

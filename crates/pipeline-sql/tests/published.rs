@@ -1,5 +1,7 @@
 //! Is the language read as its users write it? Shapes of published examples, and every clause of `AUTO CDC`.
 
+#![expect(clippy::panic, reason = "helpers of tests fail like tests")]
+
 use strandline_cdc_core::spec::{ColumnSelection, StoredAs};
 use strandline_pipeline_sql::{
     AutoCdc, DatasetDefinition, FlowKind, InputKind, OnViolation, OptionValue, PipelineDefinition, ReadFiles,
@@ -17,7 +19,7 @@ fn parse_all(text: &str) -> PipelineDefinition {
 }
 
 fn listed(errors: &[SqlError]) -> String {
-    errors.iter().map(|error| format!("{error}\n")).collect()
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn table(definition: &PipelineDefinition, n: usize) -> &StreamingTable {
@@ -30,7 +32,7 @@ fn table(definition: &PipelineDefinition, n: usize) -> &StreamingTable {
 fn cdc(definition: &PipelineDefinition, n: usize) -> &AutoCdc {
     match &definition.flows[n].kind {
         FlowKind::AutoCdc(cdc) => cdc,
-        other => panic!("{other:?}"),
+        other @ (FlowKind::Append { .. } | FlowKind::Snapshot(_)) => panic!("{other:?}"),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Does a rewritten query read the right things, under the right names, in SQL that an engine reads by default?
 
+#![expect(clippy::panic, reason = "helpers of tests fail like tests")]
+
 use sqlparser::{dialect::GenericDialect, parser::Parser};
 use strandline_pipeline_sql::{FlowQuery, InputKind, SqlExpr};
 

@@ -1,5 +1,7 @@
 //! Does a definition survive being written down, and do both ways of defining give the same?
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
 use proptest::{collection::vec, option, prelude::*};
 use strandline_cdc_core::spec::{CdcOptions, ColumnSelection, StoredAs};
 use strandline_pipeline_sql::{
