@@ -4,6 +4,7 @@
 //! says to rows in memory, and reads them back as narrowly, as widely and as randomly as the read plan allows.
 
 mod convert;
+mod exhaustive;
 mod flow;
 mod laws;
 mod scenarios;
