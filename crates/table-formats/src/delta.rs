@@ -5,6 +5,7 @@
 //! `strandline.writers` lists the writers, so that opening a table needs no search for them.
 
 mod error;
+mod folder;
 mod metadata;
 mod schema;
 mod stamp;
@@ -21,7 +22,8 @@ use deltalake_core::{
     logstore::{LogStoreRef, StorageConfig, default_logstore},
     operations::create::CreateBuilder,
 };
-use object_store::{ObjectStore, path::Path, prefix::PrefixStore};
+use folder::Folder;
+use object_store::{ObjectStore, path::Path};
 use url::Url;
 
 use crate::{
@@ -70,12 +72,11 @@ impl DeltaFormat {
     }
 
     fn log(&self, folder: &Path) -> Result<LogStoreRef> {
-        // The scheme makes deltalake sort listings itself, which any store allows; the path is the store's own.
-        let mut url =
-            Url::parse("file:///").map_err(|e| Error::new(ErrorKind::Internal, "no URL").because(e))?;
-        url.set_path(&format!("/{folder}/"));
-        let prefixed = Arc::new(PrefixStore::new(Arc::clone(&self.store), folder.clone()));
-        Ok(default_logstore(prefixed, Arc::clone(&self.store), &url, &StorageConfig::default()))
+        // To deltalake the folder is a store's root: a path in its URL would be escaped once too often.
+        let root =
+            Url::parse("memory:///").map_err(|e| Error::new(ErrorKind::Internal, "no URL").because(e))?;
+        let store = Arc::new(Folder::new(Arc::clone(&self.store), folder.clone()));
+        Ok(default_logstore(Arc::<Folder>::clone(&store), store, &root, &StorageConfig::default()))
     }
 
     fn table(&self, folder: Path, log: LogStoreRef) -> LakeTable<DeltaMetadata> {

@@ -8,6 +8,3 @@ mod writer;
 pub(crate) use reader::{FileReader, Read, Readers};
 pub use writer::WriteOptions;
 pub(crate) use writer::{Writer, remove_files};
-
-#[cfg(test)]
-mod tests;

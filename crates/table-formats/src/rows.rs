@@ -36,7 +36,10 @@ pub(crate) fn positions_by_file(
         match u32::try_from(position) {
             Ok(position) if known => files.entry(file).or_default().insert(position),
             _ => {
-                return Err(Error::new(ErrorKind::Invalid, format!("row id {id} is not of the base version")));
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    format!("row id {id} is not of the base version"),
+                ));
             }
         };
     }

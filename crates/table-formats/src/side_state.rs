@@ -7,9 +7,6 @@
 mod manifest;
 mod write;
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;

@@ -1,0 +1,42 @@
+//! Each adapter keeps the contract.
+
+use std::sync::Arc;
+
+use object_store::{memory::InMemory, path::Path};
+use strandline_table_formats::{
+    DeltaFormat, DurableLocal, LakeOptions, MemoryFormat, TableFormat, WriteOptions, conformance,
+};
+
+/// Files and row groups so small that every table has many.
+pub(crate) fn tiny() -> LakeOptions {
+    let files = WriteOptions { file_rows: 300, group_rows: 64, ..WriteOptions::default() };
+    LakeOptions { files, small_rows: 32, fold_files: 3 }
+}
+
+async fn holds(format: impl TableFormat) {
+    if let Err(e) = conformance::all(&format).await {
+        panic!("{}: {e}, {e:?}", format.name());
+    }
+}
+
+#[tokio::test]
+async fn memory_keeps_the_contract() {
+    holds(MemoryFormat::new()).await;
+}
+
+#[tokio::test]
+async fn memory_keeps_the_contract_in_tiny_files() {
+    holds(MemoryFormat::with_store(Arc::new(InMemory::new()), tiny())).await;
+}
+
+#[tokio::test]
+async fn delta_keeps_the_contract() {
+    holds(DeltaFormat::new(Arc::new(InMemory::new()), Path::from("lake house"))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delta_keeps_the_contract_in_tiny_files_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(DurableLocal::new(folder.path()).unwrap());
+    holds(DeltaFormat::new(store, Path::from("tables")).with_options(tiny())).await;
+}

@@ -1,0 +1,136 @@
+//! Killing a commit at every operation of the store: a whole commit or none of it remains, and trying again ends the
+//! same.
+
+use std::sync::Arc;
+
+use arrow_array::{Int64Array, RecordBatch, StringArray, cast::AsArray, types::Int64Type};
+use arrow_schema::{DataType, Field, Schema};
+use futures::TryStreamExt;
+use object_store::{ObjectStore, memory::InMemory, path::Path};
+use strandline_table_formats::{
+    CommitOutcome, CommitStamp, DeltaFormat, LookupPlan, Result, StateVersion, Table, TableChange,
+    TableDefinition, TableFormat, WriterId,
+};
+
+use super::{conformance::tiny, fault::Mortal};
+
+fn rows(keys: &[i64], value: &str) -> RecordBatch {
+    let schema = Schema::new(vec![
+        Field::new("id", DataType::Int64, false),
+        Field::new("value", DataType::Utf8, true),
+    ]);
+    let values = StringArray::from(vec![value; keys.len()]);
+    RecordBatch::try_new(Arc::new(schema), vec![Arc::new(Int64Array::from(keys.to_vec())), Arc::new(values)])
+        .unwrap()
+}
+
+fn stamp(batch: u64) -> CommitStamp {
+    let writer = WriterId { pipeline: "p".into(), flow: "f".into(), incarnation: 0 };
+    CommitStamp { writer, batch, state: StateVersion(batch), epoch: 1 }
+}
+
+fn format(store: Arc<dyn ObjectStore>) -> DeltaFormat {
+    DeltaFormat::new(store, Path::from("lake")).with_options(tiny())
+}
+
+async fn read(table: &dyn Table) -> Vec<(i64, String)> {
+    let snapshot = table.snapshot().await.unwrap();
+    let batches: Vec<RecordBatch> = snapshot.scan(None).await.unwrap().try_collect().await.unwrap();
+    let mut all: Vec<_> = batches
+        .iter()
+        .flat_map(|b| {
+            let (keys, values) = (b.column(0).as_primitive::<Int64Type>(), b.column(1).as_string::<i32>());
+            (0..b.num_rows()).map(|i| (keys.value(i), values.value(i).to_owned())).collect::<Vec<_>>()
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// Twenty batches lie in the log, so that the next ones begin with a checkpoint. Then one more batch is applied.
+async fn prepared() -> Arc<InMemory> {
+    let store = Arc::new(InMemory::new());
+    let definition = TableDefinition {
+        schema: rows(&[], "").schema(),
+        keys: vec!["id".into()],
+        properties: Default::default(),
+        comment: None,
+    };
+    let table = format(Arc::<InMemory>::clone(&store)).create("t", &definition).await.unwrap();
+    for batch in 1..19_u64 {
+        landed(table.as_ref(), batch).await;
+    }
+    store
+}
+
+/// One batch: the rows of some keys are replaced.
+async fn apply(table: &dyn Table, batch: u64) -> Result<CommitOutcome> {
+    let keys: Vec<i64> = (0..20).map(|i| (i * 7 + batch.cast_signed()) % 50).collect();
+    let base = table.snapshot().await?;
+    if base.last_batch(&stamp(batch).writer) >= Some(batch) {
+        return Ok(CommitOutcome::AlreadyApplied { batch });
+    }
+    let plan = LookupPlan { keys: rows(&keys, "").project(&[0])?, columns: None, bound: None };
+    let found: Vec<_> = base.lookup(&plan).await?.try_collect().await?;
+    let deletes = found.iter().flat_map(|rows| rows.ids.values().to_vec()).collect();
+    let change = TableChange::Rows { deletes, inserts: vec![rows(&keys, &format!("b{batch}"))] };
+    table.commit(base.as_ref(), change, &stamp(batch)).await
+}
+
+async fn landed(table: &dyn Table, batch: u64) {
+    let outcome = apply(table, batch).await.unwrap();
+    assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
+}
+
+fn fork(store: &InMemory) -> Arc<InMemory> {
+    Arc::new(store.fork())
+}
+
+#[tokio::test]
+async fn a_commit_killed_at_any_operation_is_whole_or_absent() {
+    let prepared = prepared().await;
+    let open = async |store: Arc<dyn ObjectStore>| format(store).open("t").await;
+    let before = read(open(fork(&prepared)).await.unwrap().unwrap().as_ref()).await;
+    let unharmed = fork(&prepared);
+    let table = open(Arc::<InMemory>::clone(&unharmed)).await.unwrap().unwrap();
+    landed(table.as_ref(), 19).await;
+    let once = read(table.as_ref()).await;
+    landed(table.as_ref(), 20).await;
+    let twice = read(table.as_ref()).await;
+    let (mut killed, mut survived) = (0, 0);
+    for after in [false, true] {
+        for operations in 0.. {
+            let disk = fork(&prepared);
+            let mortal = Arc::new(Mortal::new(Arc::<InMemory>::clone(&disk), operations, after));
+            let end: Result<()> = async {
+                let table = open(Arc::<Mortal>::clone(&mortal)).await?.unwrap();
+                for batch in [19, 20] {
+                    let _outcome = apply(table.as_ref(), batch).await?;
+                }
+                Ok(())
+            }
+            .await;
+            if mortal.left() >= 0 {
+                assert!(end.is_ok(), "{end:?}");
+                break;
+            }
+            killed += 1;
+            let table = open(disk).await.unwrap().unwrap();
+            let now = read(table.as_ref()).await;
+            let last = table.snapshot().await.unwrap().last_batch(&stamp(1).writer);
+            match last {
+                Some(18) => assert_eq!(now, before, "killed at {operations}, after {after}"),
+                Some(19) => assert_eq!(now, once, "killed at {operations}, after {after}"),
+                other => {
+                    assert_eq!((other, &now), (Some(20), &twice), "killed at {operations}, after {after}")
+                }
+            }
+            survived += usize::from(last != Some(18));
+            for batch in [19, 20] {
+                let _outcome = apply(table.as_ref(), batch).await.unwrap();
+            }
+            assert_eq!(read(table.as_ref()).await, twice, "killed at {operations}, after {after}");
+        }
+    }
+    assert!(killed > 20 && survived > 2, "{killed} killed, {survived} landed");
+}
