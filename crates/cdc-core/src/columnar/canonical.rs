@@ -3,14 +3,14 @@
 //! - A NaN is the one quiet NaN; in keys and sequences -0.0 is 0.0 besides, while a payload keeps the sign of zero.
 //! - The entries of a map are sorted by key: two maps with the same entries are the same map.
 //!
-//! Floats nested in structs are treated alike; those within lists and maps are left as they come.
+//! Values within structs, lists, maps and dictionaries are treated alike, at any depth.
 
 use std::{cmp::Ordering, sync::Arc};
 
 use arrow_array::{
-    Array, ArrayRef, MapArray, StructArray, UInt32Array,
+    Array, ArrayRef, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait, StructArray, UInt32Array,
     cast::AsArray,
-    types::{Float32Type, Float64Type},
+    types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type},
 };
 use arrow_ord::ord::make_comparator;
 use arrow_schema::{ArrowError, DataType, SortOptions};
@@ -27,42 +27,79 @@ pub(crate) enum Role {
 
 /// The canonical form of an array; the array itself where nothing has to change.
 pub(crate) fn canonical(array: &ArrayRef, role: Role) -> Result<ArrayRef, ArrowError> {
-    match array.data_type() {
-        DataType::Float64 => {
-            let floats = array.as_primitive::<Float64Type>();
-            let odd = |v: f64| (v.is_nan() && v.to_bits() != f64::NAN.to_bits()) || is_negative_zero(v, role);
-            if !floats.values().iter().any(|&v| odd(v)) {
-                return Ok(Arc::clone(array));
-            }
-            Ok(Arc::new(floats.unary::<_, Float64Type>(|v| {
-                if v.is_nan() { f64::NAN } else if is_negative_zero(v, role) { 0.0 } else { v }
-            })))
-        }
-        DataType::Float32 => {
-            let floats = array.as_primitive::<Float32Type>();
-            let odd = |v: f32| {
-                (v.is_nan() && v.to_bits() != f32::NAN.to_bits()) || is_negative_zero(f64::from(v), role)
+    macro_rules! floats {
+        ($kind:ty, $native:ty) => {{
+            let floats = array.as_primitive::<$kind>();
+            let zero = <$native>::default();
+            let form = |v: $native| {
+                if v.is_nan() {
+                    <$native>::NAN
+                } else if role == Role::Identity && v == zero {
+                    zero
+                } else {
+                    v
+                }
             };
-            if !floats.values().iter().any(|&v| odd(v)) {
+            if floats.values().iter().all(|&v| v.to_bits() == form(v).to_bits()) {
                 return Ok(Arc::clone(array));
             }
-            Ok(Arc::new(floats.unary::<_, Float32Type>(|v| {
-                if v.is_nan() { f32::NAN } else if is_negative_zero(f64::from(v), role) { 0.0 } else { v }
-            })))
-        }
+            Ok(Arc::new(floats.unary::<_, $kind>(form)))
+        }};
+    }
+    match array.data_type() {
+        DataType::Float64 => floats!(Float64Type, f64),
+        DataType::Float32 => floats!(Float32Type, f32),
+        DataType::Float16 => floats!(Float16Type, <Float16Type as ArrowPrimitiveType>::Native),
         DataType::Struct(fields) => {
             let parts = array.as_struct();
             let columns =
                 parts.columns().iter().map(|column| canonical(column, role)).collect::<Result<Vec<_>, _>>()?;
+            if columns.iter().zip(parts.columns()).all(|(new, old)| Arc::ptr_eq(new, old)) {
+                return Ok(Arc::clone(array));
+            }
             Ok(Arc::new(StructArray::try_new(fields.clone(), columns, parts.nulls().cloned())?))
         }
-        DataType::Map(_, _) => sorted_map(array),
+        DataType::List(_) => list::<i32>(array, role),
+        DataType::LargeList(_) => list::<i64>(array, role),
+        DataType::FixedSizeList(field, size) => {
+            let lists = array.as_fixed_size_list();
+            let values = canonical(lists.values(), role)?;
+            if Arc::ptr_eq(&values, lists.values()) {
+                return Ok(Arc::clone(array));
+            }
+            let nulls = lists.nulls().cloned();
+            Ok(Arc::new(FixedSizeListArray::try_new(Arc::clone(field), *size, values, nulls)?))
+        }
+        DataType::Dictionary(_, _) => {
+            let dictionary = array.as_any_dictionary();
+            let values = canonical(dictionary.values(), role)?;
+            let same = Arc::ptr_eq(&values, dictionary.values());
+            Ok(if same { Arc::clone(array) } else { dictionary.with_values(values) })
+        }
+        DataType::Map(_, _) => sorted_map(&canonical_entries(array, role)?),
         _ => Ok(Arc::clone(array)),
     }
 }
 
-fn is_negative_zero(value: f64, role: Role) -> bool {
-    role == Role::Identity && value == 0.0 && value.is_sign_negative()
+fn list<O: OffsetSizeTrait>(array: &ArrayRef, role: Role) -> Result<ArrayRef, ArrowError> {
+    let lists = array.as_list::<O>();
+    let values = canonical(lists.values(), role)?;
+    if Arc::ptr_eq(&values, lists.values()) {
+        return Ok(Arc::clone(array));
+    }
+    let (field, offsets, _, nulls) = lists.clone().into_parts();
+    Ok(Arc::new(GenericListArray::<O>::try_new(field, offsets, values, nulls)?))
+}
+
+/// The same maps with their keys and values in canonical form.
+fn canonical_entries(array: &ArrayRef, role: Role) -> Result<ArrayRef, ArrowError> {
+    let (field, offsets, entries, nulls, ordered) = array.as_map().clone().into_parts();
+    let entries: ArrayRef = Arc::new(entries);
+    let canonical = canonical(&entries, role)?;
+    if Arc::ptr_eq(&canonical, &entries) {
+        return Ok(Arc::clone(array));
+    }
+    Ok(Arc::new(MapArray::try_new(field, offsets, canonical.as_struct().clone(), nulls, ordered)?))
 }
 
 /// The same maps with their entries in key order.

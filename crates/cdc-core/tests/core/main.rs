@@ -9,3 +9,4 @@ mod flow;
 mod laws;
 mod scenarios;
 mod store;
+mod types;
