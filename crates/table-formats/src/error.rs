@@ -96,6 +96,7 @@ impl From<parquet::errors::ParquetError> for Error {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "what is not known may pass")]
 fn store_kind(e: &object_store::Error) -> ErrorKind {
     use object_store::Error as Store;
     match e {

@@ -185,7 +185,7 @@ impl Lookup {
             offset += batch.num_rows();
         }
         if !selected.is_empty() {
-            self.rest(reader, file, groups, &selected, offset, &mut found).await?;
+            found = self.rest(reader, file, groups, &selected, offset).await?;
         }
         Ok(found)
     }
@@ -199,8 +199,8 @@ impl Lookup {
         groups: &[usize],
         selected: &[(usize, u32)],
         total: usize,
-        found: &mut Vec<Rows>,
-    ) -> Result<()> {
+    ) -> Result<Vec<Rows>> {
+        let mut found = Vec::new();
         let ranges = selected.iter().map(|(at, _)| *at..*at + 1);
         let read = Read {
             columns: Some(self.output.fields().iter().map(|f| f.name().clone()).collect()),
@@ -219,7 +219,7 @@ impl Lookup {
             found.push(Rows { batch: adapt(&batch, &self.output)?, ids });
         }
         if left.is_empty() {
-            return Ok(());
+            return Ok(found);
         }
         Err(Error::new(ErrorKind::Corrupt, "fewer rows than were selected").with("file", &file.path))
     }

@@ -1,14 +1,20 @@
 //! The contract and the models, on every adapter.
 
+#[cfg(test)]
 #[path = "formats/conformance.rs"]
 mod conformance;
+#[cfg(test)]
 #[path = "formats/fault.rs"]
 mod fault;
+#[cfg(test)]
 #[path = "formats/kill.rs"]
 mod kill;
+#[cfg(test)]
 #[path = "formats/model.rs"]
 mod model;
+#[cfg(test)]
 #[path = "formats/rows.rs"]
 mod rows;
+#[cfg(test)]
 #[path = "formats/state.rs"]
 mod state;

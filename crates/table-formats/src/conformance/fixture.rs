@@ -83,7 +83,9 @@ pub(super) async fn commit(table: &dyn Table, change: TableChange, stamp: &Commi
     let base = table.snapshot().await?;
     match table.commit(base.as_ref(), change, stamp).await? {
         CommitOutcome::Committed(_) => Ok(()),
-        other => Err(violated("a commit on the newest version lands").with("outcome", format!("{other:?}"))),
+        other @ (CommitOutcome::AlreadyApplied { .. } | CommitOutcome::Conflict { .. }) => {
+            Err(violated("a commit on the newest version lands").with("outcome", format!("{other:?}")))
+        }
     }
 }
 

@@ -10,6 +10,7 @@ pub(super) fn of(e: DeltaTableError, what: &str) -> Error {
 }
 
 /// True when another writer's log entry was there first.
+#[expect(clippy::wildcard_enum_match_arm, reason = "any other error is none of these")]
 pub(super) fn is_conflict(e: &DeltaTableError) -> bool {
     match e {
         DeltaTableError::VersionAlreadyExists(_) => true,
@@ -28,6 +29,7 @@ pub(super) fn is_lost_race(e: &Error) -> bool {
     e.kind() == ErrorKind::Conflict
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "any other error says that the log contradicts itself")]
 fn kind(e: &DeltaTableError) -> ErrorKind {
     if is_conflict(e) {
         return ErrorKind::Conflict;

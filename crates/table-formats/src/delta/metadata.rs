@@ -99,11 +99,11 @@ impl DeltaMetadata {
         head_of(state, marks, &files)
     }
 
-    fn actions(&self, base: &TableHead, change: &FileChanges, stamp: &CommitStamp) -> Result<Vec<Action>> {
+    fn actions(base: &TableHead, change: &FileChanges, stamp: &CommitStamp) -> Result<Vec<Action>> {
         let now = wall_clock_millis();
         let schema = change.schema.as_ref().unwrap_or(&base.schema);
         let mut actions = Vec::new();
-        actions.extend(self.metadata_action(base, change, stamp)?);
+        actions.extend(Self::metadata_action(base, change, stamp)?);
         actions.extend(change.remove.iter().map(|file| {
             Action::Remove(Remove {
                 path: file.path.clone(),
@@ -130,7 +130,6 @@ impl DeltaMetadata {
 
     /// Metadata that changes: a new schema, or a writer that the table does not know yet.
     fn metadata_action(
-        &self,
         base: &TableHead,
         change: &FileChanges,
         stamp: &CommitStamp,
@@ -212,11 +211,9 @@ impl TableMetadata for DeltaMetadata {
             .with_cleanup_expired_logs(Some(false))
             .with_application_transactions(stamp::transactions(stamp, base.epoch)?)
             .with_metadata([("strandline".to_owned(), stamp::json(stamp))]);
-        let commit = CommitBuilder::from(properties).with_actions(self.actions(base, &change, stamp)?).build(
-            Some(state),
-            Arc::clone(&self.log),
-            operation,
-        );
+        let commit = CommitBuilder::from(properties)
+            .with_actions(Self::actions(base, &change, stamp)?)
+            .build(Some(state), Arc::clone(&self.log), operation);
         let landed = match commit.into_future().await {
             Ok(landed) => landed,
             Err(e) if error::is_conflict(&e) => {

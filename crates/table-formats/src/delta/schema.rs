@@ -33,6 +33,7 @@ fn check_names<'a>(fields: impl Iterator<Item = &'a Field>, within: &str) -> Res
     Ok(())
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "a type that is not named is not supported")]
 fn check_field(field: &Field, path: &str) -> Result<()> {
     match field.data_type() {
         DataType::Boolean
@@ -63,6 +64,7 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others have no remedy of their own")]
 fn refused(path: &str, data_type: &DataType) -> Error {
     let remedy = match data_type {
         DataType::Timestamp(_, Some(_)) => "; cast it to microseconds in UTC",
@@ -91,6 +93,7 @@ pub(super) fn from_delta(schema: &StructType) -> Result<SchemaRef> {
 }
 
 /// True for types with a timestamp that has no time zone.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other types hold none")]
 pub(super) fn holds_local_time(data_type: &DataType) -> bool {
     match data_type {
         DataType::Timestamp(_, None) => true,

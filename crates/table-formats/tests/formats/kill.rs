@@ -1,7 +1,7 @@
 //! Killing a commit at every operation of the store: a whole commit or none of it remains, and trying again ends the
 //! same.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{Int64Array, RecordBatch, StringArray, cast::AsArray, types::Int64Type};
 use arrow_schema::{DataType, Field, Schema};
@@ -53,7 +53,7 @@ async fn prepared() -> Arc<InMemory> {
     let definition = TableDefinition {
         schema: rows(&[], "").schema(),
         keys: vec!["id".into()],
-        properties: Default::default(),
+        properties: BTreeMap::default(),
         comment: None,
     };
     let table = format(Arc::<InMemory>::clone(&store)).create("t", &definition).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_commit_killed_at_any_operation_is_whole_or_absent() {
                 Some(18) => assert_eq!(now, before, "killed at {operations}, after {after}"),
                 Some(19) => assert_eq!(now, once, "killed at {operations}, after {after}"),
                 other => {
-                    assert_eq!((other, &now), (Some(20), &twice), "killed at {operations}, after {after}")
+                    assert_eq!((other, &now), (Some(20), &twice), "killed at {operations}, after {after}");
                 }
             }
             survived += usize::from(last != Some(18));

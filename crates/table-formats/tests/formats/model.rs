@@ -1,6 +1,6 @@
 //! Tables against a list of rows.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{memory::InMemory, path::Path};
@@ -47,16 +47,16 @@ async fn agrees(format: &dyn TableFormat, keys: &[&str], steps: Vec<Step>) {
     let definition = TableDefinition {
         schema: schema(),
         keys: keys.iter().map(|k| (*k).to_owned()).collect(),
-        properties: Default::default(),
+        properties: BTreeMap::default(),
         comment: None,
     };
     let mut table = format.create("t", &definition).await.unwrap();
     let (mut model, mut unique) = (Vec::<Row>::new(), 0);
     let mut numbered = |mut rows: Vec<Row>| {
-        rows.iter_mut().for_each(|row| {
+        for row in &mut rows {
             unique += 1;
             row.unique = unique;
-        });
+        }
         rows
     };
     for (n, step) in (1..).zip(steps) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, Int64Array, RecordBatch, StringArray, cast::AsArray, types::Int64Type};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, cast::AsArray, types::Int64Type};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use proptest::prelude::*;
 use strandline_cdc_core::{Bound, Rows};
@@ -18,8 +18,9 @@ pub(crate) struct Row {
 
 impl Row {
     /// The values of the key columns.
-    pub(crate) fn key(&self, keys: &[&str]) -> (Option<i64>, Option<Option<String>>) {
-        (keys.contains(&"id").then_some(self.id), keys.contains(&"name").then(|| self.name.clone()))
+    pub(crate) fn key(&self, keys: &[&str]) -> (Option<i64>, Vec<Option<String>>) {
+        let names = keys.iter().filter(|k| **k == "name").map(|_| self.name.clone());
+        (keys.contains(&"id").then_some(self.id), names.collect())
     }
 }
 
@@ -110,7 +111,8 @@ pub(crate) fn check_found(
         .map(|i| {
             let part = |name: &str| plan.keys.column_by_name(name).map(|c| c.slice(i, 1));
             let id = part("id").map(|c| c.as_primitive::<Int64Type>().value(0));
-            let name = part("name").map(|c| c.is_valid(0).then(|| c.as_string::<i32>().value(0).to_owned()));
+            let text = |c: ArrayRef| c.is_valid(0).then(|| c.as_string::<i32>().value(0).to_owned());
+            let name: Vec<_> = part("name").into_iter().map(text).collect();
             let least = plan.bound.as_ref().map(|b| b.at_least.as_primitive::<Int64Type>().value(i));
             ((id, name), least)
         })

@@ -49,10 +49,10 @@ async fn agrees(keys: &[&str], writes: Vec<Write>) {
         let plan = plan(keys, &wanted, bound);
         let found: Vec<_> = base.lookup(&plan).await.unwrap().try_collect().await.unwrap();
         let found = check_found(keys, &plan, &found, &model);
-        inserts.iter_mut().for_each(|row| {
+        for row in &mut inserts {
             unique += 1;
             row.unique = unique;
-        });
+        }
         let gone: Vec<_> = found.into_iter().step_by(every).collect();
         let change = change(gone.iter().map(|(id, _)| *id).collect(), &inserts);
         let next = state.write(&base, &change).await.unwrap();
@@ -105,7 +105,7 @@ async fn an_altered_state_is_noticed() {
     let base = state.open(first).await.unwrap();
     let second = state.write(&base, &change(vec![3, 4], &some_rows(5))).await.unwrap();
     let all: Vec<_> = store.list(None).try_collect().await.unwrap();
-    for object in all.iter().filter(|o| o.location.as_ref().ends_with(".json")) {
+    for object in all.iter().filter(|o| o.location.extension() == Some("json")) {
         let bytes = store.get(&object.location).await.unwrap().bytes().await.unwrap().to_vec();
         for at in (0..bytes.len()).step_by(7) {
             let mut altered = bytes.clone();
@@ -119,7 +119,7 @@ async fn an_altered_state_is_noticed() {
         store.put(&object.location, bytes.into()).await.unwrap();
     }
     let fresh = super::state::state(Arc::<InMemory>::clone(&store), &["id"]);
-    for object in all.iter().filter(|o| o.location.as_ref().ends_with(".parquet")) {
+    for object in all.iter().filter(|o| o.location.extension() == Some("parquet")) {
         store.put(&object.location, b"short".to_vec().into()).await.unwrap();
     }
     let error = match fresh.open(second).await.unwrap().scan().await {
