@@ -13,7 +13,7 @@ pub(crate) mod print;
 mod scd1;
 mod scd2;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, Int8Array, RecordBatch, cast::AsArray, types::Int8Type};
 use arrow_select::take::take_arrays;
 
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
     columnar::keys::KeyIndex,
     error::CdcError,
     names,
+    side::SideKind,
     spec::{CdcSpec, OnTie, StoredAs, schema_of},
 };
 
@@ -131,14 +132,49 @@ impl Ties {
 
 /// A key of the batch as text, for messages.
 fn key_text(spec: &CdcSpec, index: &KeyIndex, changes: &ChangeBatch, group: u32) -> Result<String, CdcError> {
-    let row = index.first_row(group);
+    key_of(spec, &changes.rows, index.first_row(group))
+}
+
+/// The key of a row as text.
+fn key_of(spec: &CdcSpec, rows: &RecordBatch, row: usize) -> Result<String, CdcError> {
     let parts: Vec<String> = spec
         .key_fields()
         .iter()
-        .zip(spec.key_columns(&changes.rows)?)
+        .zip(spec.key_columns(rows)?)
         .map(|(field, array)| format!("{}={}", field.name(), print::value(&array, row)))
         .collect();
     Ok(parts.join(", "))
+}
+
+/// The error that the stored rows of a key, of which this is one, contradict themselves.
+fn invalid(spec: &CdcSpec, rows: &RecordBatch, row: usize, why: &str) -> CdcError {
+    match key_of(spec, rows, row) {
+        Ok(key) => CdcError::InvalidState { key, why: why.to_owned() },
+        Err(error) => error,
+    }
+}
+
+/// The kinds of side rows.
+fn kinds(hidden: &RecordBatch) -> Result<Int8Array, CdcError> {
+    let field = arrow_schema::Field::new(names::SIDE_KIND, arrow_schema::DataType::Int8, true);
+    Ok(column(hidden, &field, "side rows")?.as_primitive::<Int8Type>().clone())
+}
+
+/// The kind of a side row that has a sequence.
+fn kind_of(
+    spec: &CdcSpec,
+    hidden: &RecordBatch,
+    kinds: &Int8Array,
+    sequence: &ArrayRef,
+    row: usize,
+) -> Result<SideKind, CdcError> {
+    let kind = kinds.is_valid(row).then(|| SideKind::from_code(kinds.value(row))).flatten();
+    let why = match kind {
+        Some(kind) if sequence.is_valid(row) => return Ok(kind),
+        Some(_) => "a side row has no sequence",
+        None => "a side row is of a kind that this version does not know",
+    };
+    Err(invalid(spec, hidden, row, why))
 }
 
 /// Nothing changes.

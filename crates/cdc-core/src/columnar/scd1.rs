@@ -11,7 +11,9 @@ use arrow_select::take::take;
 use super::{
     Ties, check_len, column,
     gather::column_or_null,
+    invalid,
     keys::{KeyIndex, UNKNOWN},
+    kind_of, kinds,
     ordinals::ordinals,
     payload::{PayloadOrder, RowRef},
     row_number, unchanged,
@@ -33,6 +35,14 @@ const VISIBLE: usize = 1;
 struct Stored {
     visible: Option<u32>,
     tombstone: Option<u32>,
+}
+
+/// The newest event of a key in the batch.
+#[derive(Debug, Clone, Copy)]
+struct Winner {
+    event: Event<RowRef>,
+    /// Ties met at its sequence.
+    ties: u32,
 }
 
 struct Input<'a> {
@@ -58,12 +68,12 @@ pub(super) fn reconcile(
     let input = Input::new(spec, prior, changes)?;
     let mut counts = Counts { events: changes.len() as u64, ..Counts::default() };
     let mut ties = Ties::default();
-    let winners = input.winners(&mut ties);
+    let winners = input.winners();
     input.count_late(&mut counts);
     let mut effects = Effects::default();
     for (group, winner) in winners.iter().enumerate() {
         let Some(winner) = winner else { continue };
-        match input.apply(row_number(group), *winner, &mut ties, &mut effects) {
+        match input.apply(row_number(group), winner, &mut ties, &mut effects) {
             Verdict::Decided => {}
             Verdict::NeedsValues => {
                 let mut plan = spec.read_plan(changes)?;
@@ -114,7 +124,7 @@ impl<'a> Input<'a> {
             payload_fields.iter().map(|f| column_or_null(rows, f)).collect::<Result<Vec<_>, _>>()
         };
         let payload = PayloadOrder::new(&[values(&changes.rows)?, values(&prior.visible.batch)?])?;
-        let stored = stored(spec, prior, &index)?;
+        let stored = stored(spec, prior, &hidden_sequence, &index)?;
         Ok(Self { changes, prior, index, stored, batch_at, visible_at, hidden_at, payload, wide })
     }
 
@@ -123,20 +133,23 @@ impl<'a> Input<'a> {
         Event { at: at(&self.batch_at, row), op, row: RowRef { source: BATCH, row } }
     }
 
-    /// The winner of each key of the batch.
-    fn winners(&self, ties: &mut Ties) -> Vec<Option<Event<RowRef>>> {
-        let mut winners: Vec<Option<Event<RowRef>>> = vec![None; self.index.len()];
+    /// The winner of each key of the batch. Ties at older sequences are superseded and not counted.
+    fn winners(&self) -> Vec<Option<Winner>> {
+        let mut winners: Vec<Option<Winner>> = vec![None; self.index.len()];
         for (row, &group) in self.index.groups().iter().enumerate() {
             let event = self.batch_event(row);
             let Some(slot) = winners.get_mut(group as usize) else { continue };
             let Some(best) = slot else {
-                *slot = Some(event);
+                *slot = Some(Winner { event, ties: 0 });
                 continue;
             };
-            let (relation, tie) = relate(event, *best, |a, b| self.payload.compare(a, b));
-            ties.note(u64::from(tie), group, &self.changes.sequence, row);
+            let (relation, tie) = relate(event, best.event, |a, b| self.payload.compare(a, b));
+            if event.at > best.event.at {
+                best.ties = 0;
+            }
+            best.ties = best.ties.saturating_add(u32::from(tie));
             if relation == Relation::After {
-                *slot = Some(event);
+                best.event = event;
             }
         }
         winners
@@ -159,7 +172,8 @@ impl<'a> Input<'a> {
     }
 
     /// Relates a key's winner to what is stored of the key, and notes what follows.
-    fn apply(&self, group: u32, winner: Event<RowRef>, ties: &mut Ties, effects: &mut Effects) -> Verdict {
+    fn apply(&self, group: u32, winner: &Winner, ties: &mut Ties, effects: &mut Effects) -> Verdict {
+        let (winner, met) = (winner.event, u64::from(winner.ties));
         let stored = self.stored.get(group as usize).copied().unwrap_or_default();
         if let Some(tombstone) = stored.tombstone {
             let event = Event { at: at(&self.hidden_at, tombstone as usize), op: Op::Delete, row: winner.row };
@@ -179,10 +193,14 @@ impl<'a> Input<'a> {
                 return Verdict::NeedsValues;
             }
             let (relation, tie) = relate(winner, event, |a, b| self.payload.compare(a, b));
-            ties.note(u64::from(tie), group, &self.changes.sequence, winner.row.row);
+            if winner.at >= row_at {
+                ties.note(met.saturating_add(u64::from(tie)), group, &self.changes.sequence, winner.row.row);
+            }
             if relation != Relation::After {
                 return Verdict::Decided;
             }
+        } else {
+            ties.note(met, group, &self.changes.sequence, winner.row.row);
         }
         effects.replace(stored, winner);
         Verdict::Decided
@@ -194,22 +212,28 @@ fn at(ordinals: &[Ordinal], row: usize) -> Ordinal {
 }
 
 /// The stored rows of each key of the batch. More than one row a key is a damaged target.
-fn stored(spec: &CdcSpec, prior: &Prior, index: &KeyIndex) -> Result<Vec<Stored>, CdcError> {
+fn stored(
+    spec: &CdcSpec,
+    prior: &Prior,
+    hidden_sequence: &ArrayRef,
+    index: &KeyIndex,
+) -> Result<Vec<Stored>, CdcError> {
     let mut stored = vec![Stored::default(); index.len()];
-    let duplicate = |rows: &RecordBatch, row: usize, what: &str| CdcError::InvalidState {
-        key: super::print::row(rows, row),
-        why: format!("the key has several {what}"),
-    };
     for (row, group) in index.probe(&spec.key_columns(&prior.visible.batch)?)?.into_iter().enumerate() {
         let Some(slot) = stored.get_mut(group as usize).filter(|_| group != UNKNOWN) else { continue };
         if slot.visible.replace(row_number(row)).is_some() {
-            return Err(duplicate(&prior.visible.batch, row, "target rows"));
+            return Err(invalid(spec, &prior.visible.batch, row, "the key has several target rows"));
         }
     }
+    let kinds = kinds(&prior.hidden.batch)?;
     for (row, group) in index.probe(&spec.key_columns(&prior.hidden.batch)?)?.into_iter().enumerate() {
         let Some(slot) = stored.get_mut(group as usize).filter(|_| group != UNKNOWN) else { continue };
+        if kind_of(spec, &prior.hidden.batch, &kinds, hidden_sequence, row)? != SideKind::Delete {
+            let why = "a side row is of a kind that an SCD TYPE 1 target does not have";
+            return Err(invalid(spec, &prior.hidden.batch, row, why));
+        }
         if slot.tombstone.replace(row_number(row)).is_some() {
-            return Err(duplicate(&prior.hidden.batch, row, "tombstones"));
+            return Err(invalid(spec, &prior.hidden.batch, row, "the key has several tombstones"));
         }
     }
     Ok(stored)

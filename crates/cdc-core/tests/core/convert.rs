@@ -22,10 +22,6 @@ pub(crate) enum Codec {
 }
 
 impl Codec {
-    pub(crate) fn of(kind: &Type) -> Self {
-        Self::Plain(data_type(kind))
-    }
-
     pub(crate) fn data_type(&self) -> &DataType {
         match self {
             Self::Plain(data_type) => data_type,

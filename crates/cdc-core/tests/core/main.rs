@@ -3,7 +3,10 @@
 //! The oracle is `strandline_testkit::reference`, which shares no code with the core. [`store`] applies what the core
 //! says to rows in memory, and reads them back as narrowly, as widely and as randomly as the read plan allows.
 
+mod by_hand;
+mod checklist;
 mod convert;
+mod definitions;
 mod exhaustive;
 mod flow;
 mod laws;

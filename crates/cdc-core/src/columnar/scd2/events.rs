@@ -13,16 +13,18 @@
 
 use std::{cell::OnceCell, collections::BTreeMap};
 
-use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray, types::Int8Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::Field;
 
 use super::super::{
     column,
     gather::{Column, column_or_null},
+    invalid,
     keys::{KeyIndex, UNKNOWN},
+    kind_of, kinds,
     ordinals::ordinals,
     payload::{PayloadOrder, RowRef},
-    print, row_number,
+    row_number,
 };
 use crate::{
     algebra::order::{Op, Ordinal},
@@ -102,6 +104,8 @@ pub(super) struct Sources<'a> {
     pub(super) start_at: Vec<Ordinal>,
     pub(super) batch_at: Vec<Ordinal>,
     end_at: Vec<Ordinal>,
+    hidden_sequences: ArrayRef,
+    starts: ArrayRef,
     ends: ArrayRef,
     payload_order: OnceCell<PayloadOrder>,
 }
@@ -113,12 +117,6 @@ impl<'a> Sources<'a> {
         let hidden_sequence = column(hidden, &sequence(names::SEQUENCE_AT), "side rows")?;
         let starts = column(visible, &sequence(names::START_AT), "target rows")?;
         let ends = column(visible, &sequence(names::END_AT), "target rows")?;
-        if let Some(row) = (0..starts.len()).find(|&row| starts.is_null(row)) {
-            return Err(CdcError::InvalidState {
-                key: print::row(visible, row),
-                why: format!("{} is NULL", names::START_AT),
-            });
-        }
         let mut all = ordinals(&[&hidden_sequence, &starts, &changes.sequence, &ends])?.into_iter();
         let mut next = || all.next().unwrap_or_default();
         let (hidden_at, start_at, batch_at, end_at) = (next(), next(), next(), next());
@@ -138,9 +136,10 @@ impl<'a> Sources<'a> {
                 ordered.filter_map(|column| column.sources().get(source)).cloned().collect()
             })
             .collect();
-        let sequence_sources = vec![hidden_sequence, starts, ArrayRef::clone(&changes.sequence), ArrayRef::clone(&ends)];
+        let sequence_sources =
+            [&hidden_sequence, &starts, &changes.sequence, &ends].map(ArrayRef::clone).to_vec();
         let sequences = Column::new(sequence_sources, &spec.sequence_type);
-        Ok(Self { prior, changes, columns, sequences, payloads, hidden_at, start_at, batch_at, end_at, ends, payload_order: OnceCell::new() })
+        Ok(Self { prior, changes, columns, sequences, payloads, hidden_at, start_at, batch_at, end_at, hidden_sequences: hidden_sequence, starts, ends, payload_order: OnceCell::new() })
     }
 
     /// The order of payloads, made when it is first asked for.
@@ -206,7 +205,7 @@ pub(super) fn collect(
     let mut newest: BTreeMap<u32, Ordinal> = BTreeMap::new();
     for (group, stored) in stored_keys(spec, sources, index)? {
         let from = events.entries.len();
-        stored.read_back(group, sources, &mut events)?;
+        stored.read_back(spec, group, sources, &mut events)?;
         let known = events.entries.get(from..).into_iter().flatten().map(|entry| entry.at).max();
         newest.extend(known.map(|at| (group, at)));
     }
@@ -239,6 +238,9 @@ fn stored_keys(
         let row = row_number(row);
         let Some(first) = from.get(group as usize).filter(|_| group != UNKNOWN) else { continue };
         if sources.end_of(row).is_none_or(|end| end >= *first) {
+            if sources.starts.is_null(row as usize) {
+                return Err(invalid(spec, visible, row as usize, "a version has no start"));
+            }
             keys.entry(group).or_default().visible.push(row);
             if let Some(lower) = lower.get_mut(group as usize) {
                 *lower = at(&sources.start_at, row).min(*lower);
@@ -246,26 +248,19 @@ fn stored_keys(
         }
     }
     let hidden = &sources.prior.hidden.batch;
-    let kinds = column(hidden, &Field::new(names::SIDE_KIND, arrow_schema::DataType::Int8, true), "side rows")?;
-    let kinds = kinds.as_primitive::<Int8Type>();
+    let kinds = kinds(hidden)?;
     for (row, group) in index.probe(&spec.key_columns(hidden)?)?.into_iter().enumerate() {
         let number = row_number(row);
         let Some(lower) = lower.get(group as usize).filter(|_| group != UNKNOWN) else { continue };
+        let kind = kind_of(spec, hidden, &kinds, &sources.hidden_sequences, row)?;
         if at(&sources.hidden_at, number) < *lower {
             continue;
         }
-        let kind = kinds.is_valid(row).then(|| SideKind::from_code(kinds.value(row))).flatten();
         let key = keys.entry(group).or_default();
         match kind {
-            Some(SideKind::Delete) => key.deletes.push(number),
-            Some(SideKind::Interior) => key.interiors.push(number),
-            Some(SideKind::Tail) => key.tails.push(number),
-            None => {
-                return Err(CdcError::InvalidState {
-                    key: print::row(hidden, row),
-                    why: "a side row is of a kind that this version does not know".to_owned(),
-                });
-            }
+            SideKind::Delete => key.deletes.push(number),
+            SideKind::Interior => key.interiors.push(number),
+            SideKind::Tail => key.tails.push(number),
         }
     }
     Ok(keys)
@@ -273,7 +268,13 @@ fn stored_keys(
 
 impl StoredKey {
     /// Adds the events that the rows stand for.
-    fn read_back(mut self, group: u32, sources: &Sources<'_>, events: &mut Events) -> Result<(), CdcError> {
+    fn read_back(
+        mut self,
+        spec: &CdcSpec,
+        group: u32,
+        sources: &Sources<'_>,
+        events: &mut Events,
+    ) -> Result<(), CdcError> {
         self.visible.sort_unstable_by_key(|&row| at(&sources.start_at, row));
         for rows in [&mut self.interiors, &mut self.tails] {
             rows.sort_unstable_by_key(|&row| at(&sources.hidden_at, row));
@@ -283,10 +284,8 @@ impl StoredKey {
             let (start, end) = (at(&sources.start_at, row), sources.end_of(row));
             let next_start = self.visible.get(i + 1).map(|&next| at(&sources.start_at, next));
             if end.is_some_and(|end| end <= start) || next_start.is_some_and(|next| end.is_none_or(|end| end > next)) {
-                return Err(CdcError::InvalidState {
-                    key: print::row(&sources.prior.visible.batch, row as usize),
-                    why: "its versions overlap, or one is empty".to_owned(),
-                });
+                let why = "its versions overlap, or one is empty";
+                return Err(invalid(spec, &sources.prior.visible.batch, row as usize, why));
             }
             let within = |at: Ordinal| at >= start && end.is_none_or(|end| at < end);
             // Side rows outside every version belonged to one that somebody deleted by hand: they are no events.
