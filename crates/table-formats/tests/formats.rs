@@ -4,6 +4,9 @@
 #[path = "formats/conformance.rs"]
 mod conformance;
 #[cfg(test)]
+#[path = "formats/cost.rs"]
+mod cost;
+#[cfg(test)]
 #[path = "formats/fault.rs"]
 mod fault;
 #[cfg(test)]
@@ -18,3 +21,6 @@ mod rows;
 #[cfg(test)]
 #[path = "formats/state.rs"]
 mod state;
+#[cfg(test)]
+#[path = "formats/types.rs"]
+mod types;

@@ -200,11 +200,7 @@ impl TableMetadata for DeltaMetadata {
         stamp: &CommitStamp,
     ) -> Result<MetadataOutcome> {
         let state = state_of(base)?;
-        let mode = match change.operation {
-            Operation::Merge | Operation::Append => SaveMode::Append,
-            Operation::Overwrite => SaveMode::Overwrite,
-        };
-        let operation = DeltaOperation::Write { mode, partition_by: None, predicate: None };
+        let operation = operation(change.operation);
         let properties = CommitProperties::default()
             .with_max_retries(0)
             .with_create_checkpoint(false)
@@ -327,6 +323,22 @@ fn writers(state: &DeltaTableState) -> Result<Vec<String>> {
         None => Ok(Vec::new()),
         Some(list) => serde_json::from_str(list)
             .map_err(|e| Error::new(ErrorKind::Corrupt, format!("`{WRITERS}` is no JSON list")).because(e)),
+    }
+}
+
+/// What the table's history says; conflicts are not decided by it.
+fn operation(operation: Operation) -> DeltaOperation {
+    let write = |mode| DeltaOperation::Write { mode, partition_by: None, predicate: None };
+    match operation {
+        Operation::Append => write(SaveMode::Append),
+        Operation::Overwrite => write(SaveMode::Overwrite),
+        Operation::Merge => DeltaOperation::Merge {
+            predicate: None,
+            merge_predicate: None,
+            matched_predicates: Vec::new(),
+            not_matched_predicates: Vec::new(),
+            not_matched_by_source_predicates: Vec::new(),
+        },
     }
 }
 

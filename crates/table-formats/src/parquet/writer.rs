@@ -28,7 +28,7 @@ pub struct WriteOptions {
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        Self { file_rows: 4 << 20, file_bytes: 256 << 20, group_rows: 128 << 10 }
+        Self { file_rows: 1 << 20, file_bytes: 256 << 20, group_rows: 128 << 10 }
     }
 }
 
@@ -139,9 +139,13 @@ pub(crate) async fn remove_files(store: &Arc<dyn ObjectStore>, folder: &Path, fi
     }
 }
 
+/// A column of more distinct values than this holds gains nothing from a dictionary, and pays for it.
+const DICTIONARY_BYTES: usize = 128 << 10;
+
 fn properties(options: WriteOptions) -> WriterProperties {
     WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_max_row_group_row_count(Some(options.group_rows.max(1)))
         .set_created_by(concat!("strandline ", env!("CARGO_PKG_VERSION")).to_owned())
         .build()

@@ -134,3 +134,24 @@ async fn a_commit_killed_at_any_operation_is_whole_or_absent() {
     }
     assert!(killed > 20 && survived > 2, "{killed} killed, {survived} landed");
 }
+
+#[tokio::test]
+async fn two_handles_follow_each_other_across_checkpoints() {
+    let store = prepared().await;
+    let one = format(Arc::<InMemory>::clone(&store)).open("t").await.unwrap().unwrap();
+    let two = format(Arc::<InMemory>::clone(&store)).open("t").await.unwrap().unwrap();
+    for batch in 19..65 {
+        // The second one falls behind for a while, over a checkpoint too.
+        let table = if batch % 27 == 0 { &two } else { &one };
+        landed(table.as_ref(), batch).await;
+        let snapshot = table.snapshot().await.unwrap();
+        assert_eq!(snapshot.last_batch(&stamp(batch).writer), Some(batch));
+        assert_eq!(snapshot.state_version(), StateVersion(batch));
+    }
+    let fresh = format(store).open("t").await.unwrap().unwrap();
+    let rows = read(fresh.as_ref()).await;
+    assert_eq!(read(one.as_ref()).await, rows);
+    assert_eq!(read(two.as_ref()).await, rows);
+    let files = fresh.snapshot().await.unwrap().appended_since(None).await.unwrap();
+    assert!(files.len() < 8, "{} files", files.len());
+}
