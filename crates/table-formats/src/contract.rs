@@ -1,7 +1,7 @@
 //! What may the runtime ask of a table, and what may the shared middle ask of a format?
 //!
 //! Two levels. The runtime sees **rows**: [`TableFormat`], [`Table`], [`TableSnapshot`]. A format's adapter deals in
-//! **files and metadata** only: [`TableMetadata`]. What lies between (reading, pruning, deleting, rewriting and writing
+//! **files and metadata** only: [`TableMetadata`](crate::metadata::TableMetadata). What lies between (reading, pruning, deleting, rewriting and writing
 //! Parquet) is written once, in `lake`.
 //!
 //! # Contract
@@ -15,7 +15,7 @@
 //!    snapshot, and [`TableSnapshot::state_version`] the state version of the newest stamped commit.
 //! 5. **No batch twice.** A commit whose writer's batch is not above the one its base carries is
 //!    [`CommitOutcome::AlreadyApplied`] and changes nothing.
-//! 6. **Fencing.** A commit whose epoch is below the base's is refused with [`ErrorKind::Conflict`].
+//! 6. **Fencing.** A commit whose epoch is below the base's is refused with [`ErrorKind::Conflict`](crate::error::ErrorKind::Conflict).
 //! 7. **Lookups miss nothing.** [`TableSnapshot::lookup`] returns every row of the given keys within the bound, each with
 //!    an id that [`TableChange::Rows`] on that snapshot deletes; it may return more rows of those keys, none of others.
 //! 8. **Deletes are exact.** Deleting ids removes those rows and no other; an id that is not of the base is an error.

@@ -3,6 +3,9 @@
 //! `object_store`'s own local store does not fsync: after a power cut a commit that was acknowledged may be an empty
 //! file. Here a file's bytes are on disk before its name appears, and its name before the call returns.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     fmt,
     io::Write,

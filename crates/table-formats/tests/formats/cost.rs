@@ -18,7 +18,7 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn rows(keys: impl Iterator<Item = i64> + Clone, salt: i64) -> RecordBatch {
+fn rows(keys: &(impl Iterator<Item = i64> + Clone), salt: i64) -> RecordBatch {
     let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(keys.clone()))];
     let mixed = |k: i64, i: i64| (k ^ salt).wrapping_mul(0x9e37_79b9 + i) >> 7;
     for i in 0..4 {
@@ -54,7 +54,7 @@ async fn cost_of_scattered_and_of_many_small_batches() {
     };
     let table = format.create("t", &definition).await.unwrap();
     let base = table.snapshot().await.unwrap();
-    let chunks = (0..16_i64).map(|c| Ok(rows(c * 65_536..(c + 1) * 65_536, 0)));
+    let chunks = (0..16_i64).map(|c| Ok(rows(&(c * 65_536..(c + 1) * 65_536), 0)));
     let start = now();
     let change = TableChange::Append(stream::iter(chunks.collect::<Vec<_>>()).boxed());
     let outcome = table.commit(base.as_ref(), change, &stamp(1)).await.unwrap();
@@ -70,7 +70,7 @@ async fn cost_of_scattered_and_of_many_small_batches() {
         ("100 neighbouring keys", (500_000..500_100).collect(), None),
     ] {
         number += 1;
-        let (base, new) = (table.snapshot().await.unwrap(), rows(keys.iter().copied(), number));
+        let (base, new) = (table.snapshot().await.unwrap(), rows(&keys.iter().copied(), number));
         let plan = LookupPlan { keys: new.project(&[0]).unwrap(), columns, bound: None };
         let start = now();
         let found: Vec<_> = base.lookup(&plan).await.unwrap().try_collect().await.unwrap();
@@ -86,7 +86,7 @@ async fn cost_of_scattered_and_of_many_small_batches() {
     for i in 0..200_i64 {
         number += 1;
         let base = table.snapshot().await.unwrap();
-        let inserts = vec![rows(2_000_000 + i * 100..2_000_000 + i * 100 + 100, 0)];
+        let inserts = vec![rows(&(2_000_000 + i * 100..2_000_000 + i * 100 + 100), 0)];
         let change = TableChange::Rows { deletes: Vec::new(), inserts };
         let outcome = table.commit(base.as_ref(), change, &stamp(number.cast_unsigned())).await.unwrap();
         assert!(matches!(outcome, CommitOutcome::Committed(_)));
