@@ -1,0 +1,38 @@
+# Commands for people who work on Strandline. `just` lists them.
+
+default:
+    @just --list
+
+# The main job on the shipped example.
+example storage="/tmp/strandline-example":
+    cargo run -- run examples/customers/pipeline.sql --storage {{storage}}
+    cargo run -- query --storage {{storage}} "SELECT * FROM customers_history WHERE customer_id = 7 ORDER BY __START_AT"
+
+# All tests.
+test:
+    cargo test --workspace --all-features
+
+# What a change must pass.
+ci:
+    .ci/run
+
+fmt:
+    cargo fmt --all
+
+lint:
+    cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps
+
+# Events per second of the core.
+bench:
+    cargo bench -p strandline-cdc-core
+
+# Licences, banned crates and sources; advisories where their database can be reached.
+deny:
+    cargo deny check bans licenses sources
+
+# Rewrite nothing, but say which mutants of the algebra no test notices.
+mutants:
+    cargo mutants -p strandline-cdc-core --file 'crates/cdc-core/src/algebra/**'
