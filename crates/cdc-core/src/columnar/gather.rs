@@ -10,6 +10,9 @@ use arrow_select::interleave::interleave;
 
 use super::payload::RowRef;
 
+/// Source and row of values.
+pub(crate) type Places = Vec<(usize, usize)>;
+
 /// One column in every source, with a NULL behind them.
 pub(crate) struct Column {
     arrays: Vec<ArrayRef>,
@@ -22,6 +25,11 @@ impl Column {
         Self { arrays }
     }
 
+    /// True when its values have one width, so that they are cheap to move.
+    pub(crate) fn is_flat(&self) -> bool {
+        self.arrays.first().is_some_and(|array| array.data_type().is_primitive())
+    }
+
     /// The handle of NULL.
     pub(crate) fn null(&self) -> RowRef {
         RowRef { source: self.arrays.len().saturating_sub(1), row: 0 }
@@ -32,14 +40,40 @@ impl Column {
         self.arrays.split_last().map_or(&[], |(_, sources)| sources)
     }
 
-    /// The rows that `wanted` names, `None` for NULL.
-    pub(crate) fn gather(&self, wanted: impl Iterator<Item = Option<RowRef>>) -> Result<ArrayRef, ArrowError> {
+    /// The places of the rows that `wanted` names, `None` for NULL: they hold for every column with as many sources.
+    pub(crate) fn places(&self, wanted: impl Iterator<Item = Option<RowRef>>) -> Places {
         let null = self.null();
-        let places: Vec<(usize, usize)> =
-            wanted.map(|row| row.unwrap_or(null)).map(|row| (row.source, row.row)).collect();
-        let arrays: Vec<&dyn Array> = self.arrays.iter().map(AsRef::as_ref).collect();
-        interleave(&arrays, &places)
+        wanted.map(|row| row.unwrap_or(null)).map(|row| (row.source, row.row)).collect()
     }
+
+    /// The values at places.
+    pub(crate) fn gather(&self, places: &[(usize, usize)]) -> Result<ArrayRef, ArrowError> {
+        let arrays: Vec<&dyn Array> = self.arrays.iter().map(AsRef::as_ref).collect();
+        interleave(&arrays, places)
+    }
+}
+
+/// Items ordered by their group, those of one group in their former order.
+pub(crate) fn by_group<T: Copy>(items: &[T], groups: usize, group: impl Fn(&T) -> u32) -> Vec<T> {
+    let mut next = vec![0_usize; groups];
+    for item in items {
+        if let Some(count) = next.get_mut(group(item) as usize) {
+            *count = count.saturating_add(1);
+        }
+    }
+    let mut before = 0_usize;
+    for slot in &mut next {
+        before = before.saturating_add(std::mem::replace(slot, before));
+    }
+    let mut ordered = items.to_vec();
+    for item in items {
+        let Some(place) = next.get_mut(group(item) as usize) else { continue };
+        if let Some(slot) = ordered.get_mut(*place) {
+            *slot = *item;
+        }
+        *place = place.saturating_add(1);
+    }
+    ordered
 }
 
 /// The column that `field` describes, or NULLs where the rows were written before it existed.

@@ -6,12 +6,13 @@
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use arrow_array::{Array, ArrayRef, BooleanArray};
-use arrow_buffer::BooleanBuffer;
 use arrow_ord::{
     cmp::not_distinct,
     ord::{DynComparator, make_comparator},
 };
 use arrow_schema::{ArrowError, DataType, SortOptions};
+
+use super::gather::Column;
 
 /// A row of one of several sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,18 +53,33 @@ fn comparators_of(left: &[ArrayRef], right: &[ArrayRef]) -> Result<Vec<DynCompar
     left.iter().zip(right).map(|(l, r)| make_comparator(l.as_ref(), r.as_ref(), nulls_lowest)).collect()
 }
 
-/// For each row but the first: does it equal the row before it in every column? NULL equals NULL.
-pub(crate) fn repeats(columns: &[ArrayRef], rows: usize) -> Result<BooleanBuffer, ArrowError> {
-    let pairs = rows.saturating_sub(1);
-    let mut all = BooleanBuffer::new_set(pairs);
-    if pairs == 0 {
-        return Ok(all);
-    }
+/// Two rows that are to be compared, and the number under which the answer is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pair {
+    pub(crate) number: usize,
+    pub(crate) before: RowRef,
+    pub(crate) after: RowRef,
+}
+
+/// The pairs whose rows are equal in every column. NULL equals NULL.
+///
+/// Each column is asked only about the pairs that the columns before it could not tell apart.
+pub(crate) fn equal_pairs<'a>(
+    columns: impl IntoIterator<Item = &'a Column>,
+    mut pairs: Vec<Pair>,
+) -> Result<Vec<Pair>, ArrowError> {
+    let mut columns: Vec<&Column> = columns.into_iter().collect();
+    columns.sort_by_key(|column| !column.is_flat());
     for column in columns {
-        let (before, after) = (column.slice(0, pairs), column.slice(1, pairs));
-        all = &all & equal(&before, &after)?.values();
+        if pairs.is_empty() {
+            break;
+        }
+        let side = |row: fn(&Pair) -> RowRef| column.gather(&column.places(pairs.iter().map(|p| Some(row(p)))));
+        let equal = equal(&side(|pair| pair.before)?, &side(|pair| pair.after)?)?;
+        let mut equal = equal.values().iter();
+        pairs.retain(|_| equal.next().unwrap_or_default());
     }
-    Ok(all)
+    Ok(pairs)
 }
 
 /// Row by row equality of two arrays, NULL equal to NULL.

@@ -7,22 +7,23 @@
 
 mod effects;
 mod events;
+mod sources;
 
 use arrow_array::{ArrayRef, UInt32Array};
-use arrow_buffer::BooleanBuffer;
 use arrow_schema::ArrowError;
 use arrow_select::take::take;
 
 use self::{
     effects::Effects,
-    events::{Entry, Source, Sources},
+    events::{Entry, Source},
+    sources::Sources,
 };
 use super::{
     Ties, check_len,
-    gather::Column,
+    gather::by_group,
     keys::KeyIndex,
     ordinals::ordinals,
-    payload::repeats,
+    payload::{Pair, equal_pairs},
     row_number, unchanged,
 };
 use crate::{
@@ -61,10 +62,10 @@ pub(super) fn reconcile(
     let index = KeyIndex::new(&spec.key_columns(&changes.rows)?)?;
     let sources = Sources::new(spec, prior, changes)?;
     let mut counts = Counts { events: changes.len() as u64, ..Counts::default() };
-    let mut events = events::collect(spec, &sources, &index, &mut counts)?;
+    let events = events::collect(spec, &sources, &index, &mut counts)?;
 
     let mut ties = Ties::default();
-    let settled = settle_all(&mut events.entries, &sources, &mut ties)?;
+    let settled = settle_all(&events.entries, index.len(), &sources, &mut ties)?;
     ties.check(spec, &index, changes)?;
     counts.tied = ties.count;
 
@@ -78,14 +79,14 @@ pub(super) fn reconcile(
         fold(
             key,
             |i| settled.get(i).map_or(Op::Delete, |entry| entry.op),
-            |i| i > 0 && repeated.value(i - 1),
+            |i| repeated.get(i) == Some(&true),
             |found| match found {
                 Found::Version(version) => effects.version(version),
                 Found::UnmatchedDelete(i) => effects.unmatched_delete(i),
             },
         );
     }
-    let (target, side) = effects.finish(spec, &sources)?;
+    let (target, side) = effects.finish(spec)?;
     counts.upserted = target.inserts.num_rows() as u64;
     counts.deleted = deletes_in_effect(&settled);
     if target.is_empty() && side.is_empty() {
@@ -106,13 +107,21 @@ fn deletes_in_effect(settled: &[Entry]) -> u64 {
     settled.windows(2).filter(ends).count() as u64
 }
 
-/// Sorts the events and keeps one a sequence of a key.
-fn settle_all(entries: &mut [Entry], sources: &Sources<'_>, ties: &mut Ties) -> Result<Vec<Entry>, CdcError> {
-    // What is stored sorts before what is new, so that an event received again changes nothing.
-    entries.sort_unstable_by_key(|e| (e.group, e.at, e.op, e.source, e.row));
+/// Orders the events and keeps one a sequence of a key.
+fn settle_all(
+    entries: &[Entry],
+    keys: usize,
+    sources: &Sources<'_>,
+    ties: &mut Ties,
+) -> Result<Vec<Entry>, CdcError> {
+    let mut entries = by_group(entries, keys, |entry| entry.group);
+    for key in entries.chunk_by_mut(|a, b| a.group == b.group) {
+        // What is stored sorts before what is new, so that an event received again changes nothing.
+        key.sort_unstable_by_key(|e| (e.at, e.op, e.source, e.row));
+    }
     let alike = |a: &Entry, b: &Entry| a.group == b.group && a.at == b.at;
     if !entries.windows(2).any(|pair| matches!(pair, [a, b] if alike(a, b))) {
-        return Ok(entries.to_vec());
+        return Ok(entries);
     }
     let payload = sources.payload_order()?;
     let mut settled = Vec::with_capacity(entries.len());
@@ -134,11 +143,26 @@ fn settle_all(entries: &mut [Entry], sources: &Sources<'_>, ties: &mut Ties) -> 
     Ok(settled)
 }
 
-/// For each settled event but the first: does it equal the one before on the tracked columns?
-fn repeated(spec: &CdcSpec, sources: &Sources<'_>, settled: &[Entry]) -> Result<BooleanBuffer, CdcError> {
+/// For each settled event: does it equal the one before on the tracked columns? Of stored events that is known already:
+/// those of one run do, others don't.
+fn repeated(spec: &CdcSpec, sources: &Sources<'_>, settled: &[Entry]) -> Result<Vec<bool>, CdcError> {
+    let mut repeated = vec![false; settled.len()];
+    let mut unknown = Vec::new();
+    for ((number, slot), pair) in repeated.iter_mut().enumerate().skip(1).zip(settled.windows(2)) {
+        let [before, after] = pair else { continue };
+        if before.group != after.group || before.op != Op::Upsert || after.op != Op::Upsert {
+            continue;
+        }
+        match before.stored_in_one_run(after) {
+            Some(known) => *slot = known,
+            None => unknown.push(Pair { number, before: before.payload(), after: after.payload() }),
+        }
+    }
     let tracked = spec.tracked.iter().filter_map(|&i| sources.columns.get(i));
-    let gathered = tracked
-        .map(|column: &Column| column.gather(settled.iter().map(|entry| Some(entry.payload()))))
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(repeats(&gathered, settled.len())?)
+    for pair in equal_pairs(tracked, unknown)? {
+        if let Some(slot) = repeated.get_mut(pair.number) {
+            *slot = true;
+        }
+    }
+    Ok(repeated)
 }

@@ -8,7 +8,8 @@ use arrow_array::{ArrayRef, Int8Array, RecordBatch};
 
 use super::{
     super::{payload::RowRef, scd1::ids},
-    events::{Entry, Place, Region, Source, Sources, VISIBLE},
+    events::{Entry, Place, Region, Source},
+    sources::{Sources, VISIBLE, at},
 };
 use crate::{
     algebra::{
@@ -26,6 +27,7 @@ pub(super) struct Effects<'a> {
     sources: &'a Sources<'a>,
     region: &'a Region,
     settled: &'a [Entry],
+    tails: Cursor<'a>,
     versions: Vec<Version>,
     side: Vec<(usize, SideKind)>,
     kept_visible: Vec<bool>,
@@ -38,6 +40,7 @@ impl<'a> Effects<'a> {
             sources,
             region,
             settled,
+            tails: Cursor(&region.tails),
             versions: Vec::new(),
             side: Vec::new(),
             kept_visible: vec![false; sources.prior.visible.batch.num_rows()],
@@ -54,7 +57,7 @@ impl<'a> Effects<'a> {
         let (Some(first), Some(tail)) = (self.entry(version.first), self.entry(version.tail)) else { return };
         let end = version.end.and_then(|end| self.entry(end)).map(|entry| entry.at);
         let stored_alike = tail.source == Source::Visible
-            && super::events::at(&self.sources.start_at, tail.row) == first.at
+            && at(&self.sources.start_at, tail.row) == first.at
             && self.sources.end_of(tail.row) == end;
         match self.kept_visible.get_mut(tail.row as usize) {
             Some(kept) if stored_alike => *kept = true,
@@ -66,7 +69,7 @@ impl<'a> Effects<'a> {
         if version.first == version.tail {
             return;
         }
-        let stored_tail = tail.tail.or_else(|| place_of(&self.region.tails, tail.group, tail.at));
+        let stored_tail = tail.tail().or_else(|| self.tails.find(tail.group, tail.at));
         match stored_tail.and_then(|row| self.kept_hidden.get_mut(row as usize)) {
             Some(kept) => *kept = true,
             None => self.side.push((version.tail, SideKind::Tail)),
@@ -91,78 +94,91 @@ impl<'a> Effects<'a> {
 
     /// A version that another event shows now, with the values that are stored already, stays as it is.
     fn keep_equal_rows(&mut self) -> Result<(), CdcError> {
-        let mut kept = Vec::new();
-        let sources = self.sources;
-        for (i, version) in self.versions.iter().enumerate() {
-            let (Some(first), Some(tail)) = (self.entry(version.first), self.entry(version.tail)) else { continue };
-            let Some(row) = place_of(&self.region.visible, first.group, first.at) else { continue };
-            let end = version.end.and_then(|end| self.entry(end)).map(|entry| entry.at);
-            let stored = RowRef { source: VISIBLE, row: row as usize };
-            if sources.end_of(row) == end && sources.payload_order()?.compare(stored, tail.payload()).is_eq() {
-                kept.push((i, row));
+        let (sources, settled) = (self.sources, self.settled);
+        let mut places = Cursor(&self.region.visible);
+        let mut changed = Vec::with_capacity(self.versions.len());
+        for version in self.versions.drain(..) {
+            let (Some(first), Some(tail)) = (settled.get(version.first), settled.get(version.tail)) else { continue };
+            let end = version.end.and_then(|end| settled.get(end)).map(|entry| entry.at);
+            let mut stored = places.find(first.group, first.at).filter(|&row| sources.end_of(row) == end);
+            if let Some(row) = stored {
+                let shown = RowRef { source: VISIBLE, row: row as usize };
+                if sources.payload_order()?.compare(shown, tail.payload()).is_ne() {
+                    stored = None;
+                }
+            }
+            match stored.and_then(|row| self.kept_visible.get_mut(row as usize)) {
+                Some(kept) => *kept = true,
+                None => changed.push(version),
             }
         }
-        for (_, row) in &kept {
-            if let Some(kept) = self.kept_visible.get_mut(*row as usize) {
-                *kept = true;
-            }
-        }
-        let mut kept = kept.into_iter().map(|(i, _)| i).peekable();
-        let mut at = 0..;
-        self.versions.retain(|_| at.next() != kept.peek().copied() || kept.next().is_none());
+        self.versions = changed;
         Ok(())
     }
 
     /// The difference to what is stored: of the target, and of the side rows.
-    pub(super) fn finish(mut self, spec: &CdcSpec, sources: &Sources<'_>) -> Result<(RowChanges, RowChanges), CdcError> {
+    pub(super) fn finish(mut self, spec: &CdcSpec) -> Result<(RowChanges, RowChanges), CdcError> {
         self.keep_equal_rows()?;
-        let gone = |rows: &[u32], kept: &[bool]| -> Vec<u32> {
-            rows.iter().copied().filter(|&row| kept.get(row as usize) != Some(&true)).collect()
+        let gone = |rows: &mut dyn Iterator<Item = u32>, kept: &[bool]| -> Vec<u32> {
+            rows.filter(|&row| kept.get(row as usize) != Some(&true)).collect()
         };
-        let visible: Vec<u32> = self.region.visible.iter().map(|place| place.row).collect();
-        let visible_gone = gone(&visible, &self.kept_visible);
-        let hidden_gone = gone(&self.region.hidden, &self.kept_hidden);
-        let target = RowChanges {
-            deletes: ids(&sources.prior.visible.ids, &visible_gone),
-            inserts: self.target_rows(spec)?,
-        };
-        let side =
-            RowChanges { deletes: ids(&sources.prior.hidden.ids, &hidden_gone), inserts: self.side_rows(spec)? };
+        let visible_gone = gone(&mut self.region.visible.iter().map(|place| place.row), &self.kept_visible);
+        let hidden_gone = gone(&mut self.region.hidden.iter().copied(), &self.kept_hidden);
+        let prior = self.sources.prior;
+        let target =
+            RowChanges { deletes: ids(&prior.visible.ids, &visible_gone), inserts: self.target_rows(spec)? };
+        let side = RowChanges { deletes: ids(&prior.hidden.ids, &hidden_gone), inserts: self.side_rows(spec)? };
         Ok((target, side))
     }
 
     fn target_rows(&self, spec: &CdcSpec) -> Result<RecordBatch, CdcError> {
-        let sequence = |i: Option<usize>| i.and_then(|i| self.entry(i)).map(Entry::sequence);
+        let sources = self.sources;
         let mut columns = Vec::with_capacity(spec.target.fields().len());
-        for column in &self.sources.columns {
-            let shown = self.versions.iter().map(|v| self.entry(v.tail).map(Entry::payload));
-            columns.push(column.gather(shown)?);
+        let shown = sources.places(self.versions.iter().map(|v| self.entry(v.tail).map(Entry::payload)));
+        for column in &sources.columns {
+            columns.push(column.gather(&shown)?);
         }
-        columns.push(self.sources.sequences.gather(self.versions.iter().map(|v| sequence(Some(v.first))))?);
-        columns.push(self.sources.sequences.gather(self.versions.iter().map(|v| sequence(v.end)))?);
+        let sequence = |i: Option<usize>| i.and_then(|i| self.entry(i)).map(Entry::sequence);
+        let starts = sources.sequences.places(self.versions.iter().map(|v| sequence(Some(v.first))));
+        columns.push(sources.sequences.gather(&starts)?);
+        let ends = sources.sequences.places(self.versions.iter().map(|v| sequence(v.end)));
+        columns.push(sources.sequences.gather(&ends)?);
         Ok(RecordBatch::try_new(Arc::clone(&spec.target), columns)?)
     }
 
     fn side_rows(&self, spec: &CdcSpec) -> Result<RecordBatch, CdcError> {
+        let sources = self.sources;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(spec.side.fields().len());
-        for (i, column) in self.sources.columns.iter().enumerate() {
-            let is_key = spec.keys.contains(&i);
-            let value = |&(event, kind): &(usize, SideKind)| -> Option<RowRef> {
-                let entry = self.entry(event)?;
-                (is_key || kind == SideKind::Interior).then(|| entry.payload())
-            };
-            columns.push(column.gather(self.side.iter().map(value))?);
+        let events = || self.side.iter().map(|&(event, kind)| (self.entry(event), kind));
+        let keys = sources.places(events().map(|(entry, _)| entry.map(Entry::payload)));
+        let payload = |(entry, kind): (Option<&Entry>, SideKind)| {
+            entry.filter(|_| kind == SideKind::Interior).map(Entry::payload)
+        };
+        let payloads = sources.places(events().map(payload));
+        for (i, column) in sources.columns.iter().enumerate() {
+            columns.push(column.gather(if spec.keys.contains(&i) { &keys } else { &payloads })?);
         }
-        let sequence = self.side.iter().map(|&(event, _)| self.entry(event).map(Entry::sequence));
-        columns.push(self.sources.sequences.gather(sequence)?);
+        let sequences = sources.sequences.places(events().map(|(entry, _)| entry.map(Entry::sequence)));
+        columns.push(sources.sequences.gather(&sequences)?);
         debug_assert_eq!(spec.side.field(columns.len()).name(), names::SIDE_KIND, "the kind is the last column");
         columns.push(Arc::new(Int8Array::from_iter_values(self.side.iter().map(|(_, kind)| kind.code()))));
         Ok(RecordBatch::try_new(Arc::clone(&spec.side), columns)?)
     }
 }
 
-/// The row of a key at an ordinal, among places in order.
-fn place_of(places: &[Place], group: u32, at: Ordinal) -> Option<u32> {
-    let found = places.binary_search_by_key(&(group, at), |place| (place.group, place.at)).ok()?;
-    places.get(found).map(|place| place.row)
+/// Finds places in order: each question is about a place at or after the one before.
+struct Cursor<'a>(&'a [Place]);
+
+impl Cursor<'_> {
+    /// The row of a key at an ordinal.
+    fn find(&mut self, group: u32, at: Ordinal) -> Option<u32> {
+        while let [place, rest @ ..] = self.0 {
+            match (place.group, place.at).cmp(&(group, at)) {
+                std::cmp::Ordering::Less => self.0 = rest,
+                std::cmp::Ordering::Equal => return Some(place.row),
+                std::cmp::Ordering::Greater => return None,
+            }
+        }
+        None
+    }
 }

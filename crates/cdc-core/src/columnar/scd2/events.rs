@@ -8,29 +8,28 @@
 //! | interior row | an upsert |
 //! | delete row | a delete |
 //!
+//! Interior and tail rows outside every version belonged to one that somebody deleted by hand: they are no events.
+//!
 //! A batch can touch a version of a key only if that ends at or after the batch's first event of the key; what lies
 //! before is left alone, whether it was read or not.
 
-use std::{cell::OnceCell, collections::BTreeMap};
+use arrow_array::Array;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::Field;
-
-use super::super::{
-    column,
-    gather::{Column, column_or_null},
-    invalid,
-    keys::{KeyIndex, UNKNOWN},
-    kind_of, kinds,
-    ordinals::ordinals,
-    payload::{PayloadOrder, RowRef},
-    row_number,
+use super::{
+    super::{
+        gather::by_group,
+        invalid,
+        keys::{KeyIndex, UNKNOWN},
+        kind_of, kinds,
+        payload::RowRef,
+        row_number,
+    },
+    sources::{BATCH, HIDDEN, Sources, VISIBLE, VISIBLE_END, at},
 };
 use crate::{
     algebra::order::{Op, Ordinal},
-    batch::{ChangeBatch, Counts, Prior},
+    batch::Counts,
     error::CdcError,
-    names,
     side::SideKind,
     spec::CdcSpec,
 };
@@ -48,27 +47,40 @@ pub(super) enum Source {
     Batch,
 }
 
-/// Numbers of the payload sources, see [`Sources::columns`].
-const HIDDEN: usize = 0;
-pub(super) const VISIBLE: usize = 1;
-const BATCH: usize = 2;
-/// And of the further sequence source.
-const VISIBLE_END: usize = 3;
-
 /// An event of some key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    pub(super) group: u32,
     pub(super) at: Ordinal,
-    pub(super) op: Op,
-    pub(super) source: Source,
+    pub(super) group: u32,
     /// Row in its source.
     pub(super) row: u32,
+    /// The target row whose run a stored upsert belongs to.
+    version: u32,
     /// For a target row whose run has a tail row: that side row, which holds the event's sequence.
-    pub(super) tail: Option<u32>,
+    tail: u32,
+    pub(super) op: Op,
+    pub(super) source: Source,
 }
 
+/// No row.
+const NONE: u32 = u32::MAX;
+
 impl Entry {
+    fn new(group: u32, at: Ordinal, op: Op, source: Source, row: u32) -> Self {
+        Self { at, group, row, version: NONE, tail: NONE, op, source }
+    }
+
+    /// The tail row of a target row's run.
+    pub(super) fn tail(&self) -> Option<u32> {
+        (self.tail != NONE).then_some(self.tail)
+    }
+
+    /// Whether both are stored, and if so, whether one run holds both.
+    pub(super) fn stored_in_one_run(&self, other: &Self) -> Option<bool> {
+        let stored = self.source != Source::Batch && other.source != Source::Batch;
+        stored.then_some(self.version == other.version && self.version != NONE)
+    }
+
     /// Where its values are.
     pub(super) fn payload(&self) -> RowRef {
         let source = match self.source {
@@ -81,7 +93,7 @@ impl Entry {
 
     /// Where its sequence is.
     pub(super) fn sequence(&self) -> RowRef {
-        match (self.source, self.tail) {
+        match (self.source, self.tail()) {
             (Source::Visible, Some(tail)) => RowRef { source: HIDDEN, row: tail as usize },
             (Source::VisibleEnd, _) => RowRef { source: VISIBLE_END, row: self.row as usize },
             _ => self.payload(),
@@ -89,76 +101,12 @@ impl Entry {
     }
 }
 
-/// The inputs, column by column.
-pub(super) struct Sources<'a> {
-    pub(super) prior: &'a Prior,
-    pub(super) changes: &'a ChangeBatch,
-    /// Kept columns, each with its sources hidden, visible, batch.
-    pub(super) columns: Vec<Column>,
-    /// Sequences: hidden, visible start, batch, visible end.
-    pub(super) sequences: Column,
-    /// Payload columns in comparison order, per source.
-    pub(super) payloads: Vec<Vec<ArrayRef>>,
-    /// Ordinals of [`Sources::sequences`].
-    pub(super) hidden_at: Vec<Ordinal>,
-    pub(super) start_at: Vec<Ordinal>,
-    pub(super) batch_at: Vec<Ordinal>,
-    end_at: Vec<Ordinal>,
-    hidden_sequences: ArrayRef,
-    starts: ArrayRef,
-    ends: ArrayRef,
-    payload_order: OnceCell<PayloadOrder>,
-}
-
-impl<'a> Sources<'a> {
-    pub(super) fn new(spec: &CdcSpec, prior: &'a Prior, changes: &'a ChangeBatch) -> Result<Self, CdcError> {
-        let (hidden, visible) = (&prior.hidden.batch, &prior.visible.batch);
-        let sequence = |name: &str| Field::new(name, spec.sequence_type.clone(), true);
-        let hidden_sequence = column(hidden, &sequence(names::SEQUENCE_AT), "side rows")?;
-        let starts = column(visible, &sequence(names::START_AT), "target rows")?;
-        let ends = column(visible, &sequence(names::END_AT), "target rows")?;
-        let mut all = ordinals(&[&hidden_sequence, &starts, &changes.sequence, &ends])?.into_iter();
-        let mut next = || all.next().unwrap_or_default();
-        let (hidden_at, start_at, batch_at, end_at) = (next(), next(), next(), next());
-        let per_source = |field: &Field| -> Result<Vec<ArrayRef>, CdcError> {
-            let of = |rows: &RecordBatch| column_or_null(rows, field);
-            Ok(vec![of(hidden)?, of(visible)?, of(&changes.rows)?])
-        };
-        let columns = spec
-            .kept
-            .fields()
-            .iter()
-            .map(|field| Ok(Column::new(per_source(field)?, field.data_type())))
-            .collect::<Result<Vec<_>, CdcError>>()?;
-        let payloads = (HIDDEN..=BATCH)
-            .map(|source| {
-                let ordered = spec.payload_by_name.iter().filter_map(|&i| columns.get(i));
-                ordered.filter_map(|column| column.sources().get(source)).cloned().collect()
-            })
-            .collect();
-        let sequence_sources =
-            [&hidden_sequence, &starts, &changes.sequence, &ends].map(ArrayRef::clone).to_vec();
-        let sequences = Column::new(sequence_sources, &spec.sequence_type);
-        Ok(Self { prior, changes, columns, sequences, payloads, hidden_at, start_at, batch_at, end_at, hidden_sequences: hidden_sequence, starts, ends, payload_order: OnceCell::new() })
-    }
-
-    /// The order of payloads, made when it is first asked for.
-    pub(super) fn payload_order(&self) -> Result<&PayloadOrder, CdcError> {
-        if let Some(order) = self.payload_order.get() {
-            return Ok(order);
-        }
-        let order = PayloadOrder::new(&self.payloads)?;
-        Ok(self.payload_order.get_or_init(|| order))
-    }
-
-    /// Where a version ends, `None` while it is current.
-    pub(super) fn end_of(&self, visible: u32) -> Option<Ordinal> {
-        self.ends.is_valid(visible as usize).then(|| at(&self.end_at, visible))
-    }
-}
-
-pub(super) fn at(ordinals: &[Ordinal], row: u32) -> Ordinal {
-    ordinals.get(row as usize).copied().unwrap_or_default()
+/// Where a stored row stands among those of its key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) group: u32,
+    pub(super) at: Ordinal,
+    pub(super) row: u32,
 }
 
 /// The stored rows that the batch can touch.
@@ -171,14 +119,6 @@ pub(super) struct Region {
     pub(super) tails: Vec<Place>,
 }
 
-/// Where a stored row stands among those of its key.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) group: u32,
-    pub(super) at: Ordinal,
-    pub(super) row: u32,
-}
-
 /// Events of the batch's keys, and the stored rows that some of them were read from.
 #[derive(Debug, Default)]
 pub(super) struct Events {
@@ -186,13 +126,22 @@ pub(super) struct Events {
     pub(super) region: Region,
 }
 
-/// Stored rows of one key that the batch can touch.
-#[derive(Debug, Default)]
-struct StoredKey {
-    visible: Vec<u32>,
-    interiors: Vec<u32>,
-    tails: Vec<u32>,
-    deletes: Vec<u32>,
+/// What a stored row is. At one sequence a version is met before the side rows within it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Version,
+    Interior,
+    Tail,
+    Delete,
+}
+
+/// A stored row that the batch can touch.
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    at: Ordinal,
+    group: u32,
+    row: u32,
+    what: What,
 }
 
 pub(super) fn collect(
@@ -201,123 +150,141 @@ pub(super) fn collect(
     index: &KeyIndex,
     counts: &mut Counts,
 ) -> Result<Events, CdcError> {
+    let stored = stored_rows(spec, sources, index)?;
     let mut events = Events::default();
-    let mut newest: BTreeMap<u32, Ordinal> = BTreeMap::new();
-    for (group, stored) in stored_keys(spec, sources, index)? {
+    events.entries.reserve(stored.len().saturating_add(sources.changes.len()));
+    let mut newest: Vec<Option<Ordinal>> = vec![None; index.len()];
+    for rows in stored.chunk_by(|a, b| a.group == b.group) {
         let from = events.entries.len();
-        stored.read_back(spec, group, sources, &mut events)?;
-        let known = events.entries.get(from..).into_iter().flatten().map(|entry| entry.at).max();
-        newest.extend(known.map(|at| (group, at)));
+        read_back(spec, rows, sources, &mut events)?;
+        let known = events.entries.get(from..).into_iter().flatten();
+        if let (Some(first), Some(known)) = (rows.first(), known.map(|entry| entry.at).max())
+            && let Some(newest) = newest.get_mut(first.group as usize)
+        {
+            *newest = Some(known);
+        }
     }
     for (row, &group) in index.groups().iter().enumerate() {
+        let op = if sources.changes.deletes.value(row) { Op::Delete } else { Op::Upsert };
         let row = row_number(row);
-        let op = if sources.changes.deletes.value(row as usize) { Op::Delete } else { Op::Upsert };
         let at = at(&sources.batch_at, row);
-        counts.late += u64::from(newest.get(&group).is_some_and(|known| at < *known));
-        events.entries.push(Entry { group, at, op, source: Source::Batch, row, tail: None });
+        let known = newest.get(group as usize).copied().flatten();
+        counts.late = counts.late.saturating_add(u64::from(known.is_some_and(|known| at < known)));
+        events.entries.push(Entry::new(group, at, op, Source::Batch, row));
     }
     Ok(events)
 }
 
-/// The stored rows that the batch can touch, by key.
-fn stored_keys(
-    spec: &CdcSpec,
-    sources: &Sources<'_>,
-    index: &KeyIndex,
-) -> Result<BTreeMap<u32, StoredKey>, CdcError> {
-    let mut from = vec![Ordinal::MAX; index.len()];
+/// The stored rows that the batch can touch, by key, sequence and kind.
+fn stored_rows(spec: &CdcSpec, sources: &Sources<'_>, index: &KeyIndex) -> Result<Vec<Stored>, CdcError> {
+    let mut lower = vec![Ordinal::MAX; index.len()];
     for (row, &group) in index.groups().iter().enumerate() {
-        if let Some(first) = from.get_mut(group as usize) {
+        if let Some(first) = lower.get_mut(group as usize) {
             *first = at(&sources.batch_at, row_number(row)).min(*first);
         }
     }
-    let mut keys: BTreeMap<u32, StoredKey> = BTreeMap::new();
+    let mut rows = Vec::new();
     let visible = &sources.prior.visible.batch;
-    let mut lower = from.clone();
+    let first = lower.clone();
     for (row, group) in index.probe(&spec.key_columns(visible)?)?.into_iter().enumerate() {
         let row = row_number(row);
-        let Some(first) = from.get(group as usize).filter(|_| group != UNKNOWN) else { continue };
-        if sources.end_of(row).is_none_or(|end| end >= *first) {
-            if sources.starts.is_null(row as usize) {
-                return Err(invalid(spec, visible, row as usize, "a version has no start"));
-            }
-            keys.entry(group).or_default().visible.push(row);
-            if let Some(lower) = lower.get_mut(group as usize) {
-                *lower = at(&sources.start_at, row).min(*lower);
-            }
+        let Some(first) = first.get(group as usize).filter(|_| group != UNKNOWN) else { continue };
+        if sources.end_of(row).is_some_and(|end| end < *first) {
+            continue;
         }
+        if sources.starts.is_null(row as usize) {
+            return Err(invalid(spec, visible, row as usize, "a version has no start"));
+        }
+        let at = at(&sources.start_at, row);
+        if let Some(lower) = lower.get_mut(group as usize) {
+            *lower = at.min(*lower);
+        }
+        rows.push(Stored { at, group, row, what: What::Version });
     }
     let hidden = &sources.prior.hidden.batch;
     let kinds = kinds(hidden)?;
     for (row, group) in index.probe(&spec.key_columns(hidden)?)?.into_iter().enumerate() {
-        let number = row_number(row);
         let Some(lower) = lower.get(group as usize).filter(|_| group != UNKNOWN) else { continue };
-        let kind = kind_of(spec, hidden, &kinds, &sources.hidden_sequences, row)?;
-        if at(&sources.hidden_at, number) < *lower {
-            continue;
-        }
-        let key = keys.entry(group).or_default();
-        match kind {
-            SideKind::Delete => key.deletes.push(number),
-            SideKind::Interior => key.interiors.push(number),
-            SideKind::Tail => key.tails.push(number),
+        let what = match kind_of(spec, hidden, &kinds, &sources.hidden_sequences, row)? {
+            SideKind::Delete => What::Delete,
+            SideKind::Interior => What::Interior,
+            SideKind::Tail => What::Tail,
+        };
+        let row = row_number(row);
+        let at = at(&sources.hidden_at, row);
+        if at >= *lower {
+            rows.push(Stored { at, group, row, what });
         }
     }
-    Ok(keys)
+    let mut rows = by_group(&rows, index.len(), |row| row.group);
+    for key in rows.chunk_by_mut(|a, b| a.group == b.group) {
+        key.sort_unstable_by_key(|row| (row.at, row.what, row.row));
+    }
+    Ok(rows)
 }
 
-impl StoredKey {
-    /// Adds the events that the rows stand for.
-    fn read_back(
-        mut self,
-        spec: &CdcSpec,
-        group: u32,
-        sources: &Sources<'_>,
-        events: &mut Events,
-    ) -> Result<(), CdcError> {
-        self.visible.sort_unstable_by_key(|&row| at(&sources.start_at, row));
-        for rows in [&mut self.interiors, &mut self.tails] {
-            rows.sort_unstable_by_key(|&row| at(&sources.hidden_at, row));
-        }
-        let (mut interiors, mut tails) = (self.interiors.iter().peekable(), self.tails.iter().peekable());
-        for (i, &row) in self.visible.iter().enumerate() {
-            let (start, end) = (at(&sources.start_at, row), sources.end_of(row));
-            let next_start = self.visible.get(i + 1).map(|&next| at(&sources.start_at, next));
-            if end.is_some_and(|end| end <= start) || next_start.is_some_and(|next| end.is_none_or(|end| end > next)) {
+/// A version whose side rows are being read.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    row: u32,
+    start: Ordinal,
+    end: Option<Ordinal>,
+    tail: Option<(u32, Ordinal)>,
+}
+
+/// Adds the events that the rows of one key, in order, stand for.
+fn read_back(
+    spec: &CdcSpec,
+    rows: &[Stored],
+    sources: &Sources<'_>,
+    events: &mut Events,
+) -> Result<(), CdcError> {
+    let mut open: Option<Open> = None;
+    for &Stored { at, group, row, what } in rows {
+        if what == What::Version {
+            let end = sources.end_of(row);
+            let overlaps = open.is_some_and(|open| open.end.is_none_or(|before| before > at));
+            if overlaps || end.is_some_and(|end| end <= at) {
                 let why = "its versions overlap, or one is empty";
                 return Err(invalid(spec, &sources.prior.visible.batch, row as usize, why));
             }
-            let within = |at: Ordinal| at >= start && end.is_none_or(|end| at < end);
-            // Side rows outside every version belonged to one that somebody deleted by hand: they are no events.
-            let mut tail = None;
-            while let Some(&candidate) = tails.next_if(|&&t| end.is_none_or(|end| at(&sources.hidden_at, t) < end)) {
-                tail = Some(candidate).filter(|&t| within(at(&sources.hidden_at, t))).or(tail);
+            if let Some(before) = open {
+                before.read_back(group, Some(at), &mut events.entries);
             }
-            while let Some(&hidden) = interiors.next_if(|&&h| end.is_none_or(|end| at(&sources.hidden_at, h) < end)) {
-                let at = at(&sources.hidden_at, hidden);
-                if within(at) {
-                    let source = Source::Hidden;
-                    events.entries.push(Entry { group, at, op: Op::Upsert, source, row: hidden, tail: None });
-                }
-            }
-            let shown_at = tail.map_or(start, |t| at(&sources.hidden_at, t));
-            events.entries.push(Entry { group, at: shown_at, op: Op::Upsert, source: Source::Visible, row, tail });
-            if let Some(end) = end.filter(|end| next_start != Some(*end)) {
-                let source = Source::VisibleEnd;
-                events.entries.push(Entry { group, at: end, op: Op::Delete, source, row, tail: None });
-            }
+            open = Some(Open { row, start: at, end, tail: None });
+            events.region.visible.push(Place { group, at, row });
+            continue;
         }
-        for &hidden in &self.deletes {
-            let at = at(&sources.hidden_at, hidden);
-            let source = Source::Hidden;
-            events.entries.push(Entry { group, at, op: Op::Delete, source, row: hidden, tail: None });
+        events.region.hidden.push(row);
+        if what == What::Tail {
+            events.region.tails.push(Place { group, at, row });
         }
-        let places = |rows: &[u32], ordinals: &[Ordinal]| -> Vec<Place> {
-            rows.iter().map(|&row| Place { group, at: at(ordinals, row), row }).collect()
-        };
-        events.region.visible.extend(places(&self.visible, &sources.start_at));
-        events.region.tails.extend(places(&self.tails, &sources.hidden_at));
-        events.region.hidden.extend(self.interiors.into_iter().chain(self.tails).chain(self.deletes));
-        Ok(())
+        if what == What::Delete {
+            events.entries.push(Entry::new(group, at, Op::Delete, Source::Hidden, row));
+            continue;
+        }
+        let Some(version) = open.as_mut().filter(|open| open.end.is_none_or(|end| at < end)) else { continue };
+        if what == What::Tail {
+            version.tail = Some((row, at));
+        } else {
+            let entry = Entry::new(group, at, Op::Upsert, Source::Hidden, row);
+            events.entries.push(Entry { version: version.row, ..entry });
+        }
+    }
+    if let (Some(open), Some(first)) = (open, rows.first()) {
+        open.read_back(first.group, None, &mut events.entries);
+    }
+    Ok(())
+}
+
+impl Open {
+    /// Adds the upsert that the version shows, and the delete that ends it unless another version starts there.
+    fn read_back(self, group: u32, next_start: Option<Ordinal>, entries: &mut Vec<Entry>) {
+        let shown_at = self.tail.map_or(self.start, |(_, at)| at);
+        let shown = Entry::new(group, shown_at, Op::Upsert, Source::Visible, self.row);
+        entries.push(Entry { version: self.row, tail: self.tail.map_or(NONE, |(row, _)| row), ..shown });
+        if let Some(end) = self.end.filter(|end| next_start != Some(*end)) {
+            entries.push(Entry::new(group, end, Op::Delete, Source::VisibleEnd, self.row));
+        }
     }
 }
