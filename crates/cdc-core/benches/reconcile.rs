@@ -3,17 +3,20 @@
 //! `first load` has no prior rows; `incremental` meets five stored events a key, read as the read plan asks. Reading
 //! itself is not measured. `shuffled` events are late half of the time.
 
-#![expect(clippy::unwrap_used, reason = "a bench that cannot be set up has nothing to say")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot be set up has nothing to say")]
 
 use std::{collections::BTreeMap, hint::black_box, sync::Arc};
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, UInt64Array, cast::AsArray, types::Int64Type,
+    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, UInt64Array, cast::AsArray,
+    types::Int64Type,
 };
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::filter::filter_record_batch;
 use criterion::{Criterion, Throughput};
-use strandline_cdc_core::{CdcOptions, CdcSpec, ChangeBatch, Prior, Reconciled, Reconciliation, Rows, StoredAs};
+use strandline_cdc_core::{
+    CdcOptions, CdcSpec, ChangeBatch, Prior, Reconciled, Reconciliation, Rows, StoredAs,
+};
 
 const BATCH: usize = 100_000;
 const KEYS: u64 = 100_000;
@@ -35,7 +38,11 @@ fn schema(columns: u64) -> Schema {
         let kind = if i.is_multiple_of(2) { DataType::Int64 } else { DataType::Utf8 };
         Field::new(format!("c{i}"), kind, true)
     };
-    Schema::new(std::iter::once(Field::new("id", DataType::Int64, true)).chain((0..columns).map(column)).collect::<Vec<_>>())
+    Schema::new(
+        std::iter::once(Field::new("id", DataType::Int64, true))
+            .chain((0..columns).map(column))
+            .collect::<Vec<_>>(),
+    )
 }
 
 fn spec(stored_as: StoredAs, columns: u64) -> CdcSpec {
@@ -44,7 +51,13 @@ fn spec(stored_as: StoredAs, columns: u64) -> CdcSpec {
 }
 
 /// Events `from..to` of an endless feed: a twentieth are deletes, and a tenth repeat a value.
-fn events(spec: &CdcSpec, columns: u64, keys: u64, numbers: std::ops::Range<u64>, shuffled: bool) -> ChangeBatch {
+fn events(
+    spec: &CdcSpec,
+    columns: u64,
+    keys: u64,
+    numbers: std::ops::Range<u64>,
+    shuffled: bool,
+) -> ChangeBatch {
     let numbers: Vec<u64> = numbers.collect();
     let ints = |value: &dyn Fn(u64) -> u64| -> ArrayRef {
         Arc::new(numbers.iter().map(|&n| Some(int(value(n)))).collect::<Int64Array>())
@@ -59,14 +72,15 @@ fn events(spec: &CdcSpec, columns: u64, keys: u64, numbers: std::ops::Range<u64>
     let arrays = std::iter::once(ints(&|n| mix(n) % keys)).chain((0..columns).map(column)).collect();
     let rows = RecordBatch::try_new(Arc::new(schema(columns)), arrays).unwrap();
     let sequence = ints(&|n| if shuffled { mix(n.wrapping_mul(3)) >> 20 } else { n });
-    let deletes: BooleanArray = numbers.iter().map(|&n| Some(mix(n.wrapping_mul(7)) % 20 == 0)).collect();
+    let deletes: BooleanArray =
+        numbers.iter().map(|&n| Some(mix(n.wrapping_mul(7)).is_multiple_of(20))).collect();
     ChangeBatch::new(spec, &rows, &sequence, Some(&deletes)).unwrap()
 }
 
 fn reconcile(spec: &CdcSpec, prior: &Prior, batch: &ChangeBatch) -> Reconciled {
     match spec.reconcile(prior, batch).unwrap() {
         Reconciliation::Done(done) => done,
-        Reconciliation::ReadMore(_) => unreachable!("all columns are read"),
+        Reconciliation::ReadMore(_) => panic!("all columns are read"),
     }
 }
 
@@ -96,11 +110,15 @@ fn read(spec: &CdcSpec, loaded: &Reconciled, batch: &ChangeBatch) -> Prior {
             let first = first.get(&ids.value(row))?;
             Some(ends.as_ref().is_none_or(|ends| ends.is_null(row) || ends.value(row) >= *first))
         };
-        let wanted: BooleanArray = (0..rows.num_rows()).map(|row| Some(wanted(row).unwrap_or(false))).collect();
+        let wanted: BooleanArray =
+            (0..rows.num_rows()).map(|row| Some(wanted(row).unwrap_or(false))).collect();
         numbered(filter_record_batch(rows, &wanted).unwrap())
     };
     Prior {
-        visible: wanted(&loaded.target.inserts, plan.visible.bound.as_ref().map(|bound| bound.column.as_str())),
+        visible: wanted(
+            &loaded.target.inserts,
+            plan.visible.bound.as_ref().map(|bound| bound.column.as_str()),
+        ),
         hidden: wanted(&loaded.side.inserts, None),
     }
 }

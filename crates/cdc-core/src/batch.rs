@@ -120,12 +120,12 @@ pub struct Counts {
 
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
-        self.events += other.events;
-        self.upserted += other.upserted;
-        self.deleted += other.deleted;
-        self.late += other.late;
-        self.tied += other.tied;
-        self.tombstone_defeated += other.tombstone_defeated;
+        self.events = self.events.saturating_add(other.events);
+        self.upserted = self.upserted.saturating_add(other.upserted);
+        self.deleted = self.deleted.saturating_add(other.deleted);
+        self.late = self.late.saturating_add(other.late);
+        self.tied = self.tied.saturating_add(other.tied);
+        self.tombstone_defeated = self.tombstone_defeated.saturating_add(other.tombstone_defeated);
     }
 }
 

@@ -85,11 +85,7 @@ impl CdcSpec {
 }
 
 /// The column of `rows` that `field` describes.
-fn column(
-    rows: &RecordBatch,
-    field: &arrow_schema::Field,
-    what: &'static str,
-) -> Result<ArrayRef, CdcError> {
+fn column(rows: &RecordBatch, field: &arrow_schema::Field, what: &'static str) -> Result<ArrayRef, CdcError> {
     let mismatch = |found: String| CdcError::SchemaMismatch {
         what,
         expected: format!("`{}` {}", field.name(), field.data_type()),
@@ -183,11 +179,18 @@ fn unchanged(spec: &CdcSpec, counts: Counts) -> Reconciliation {
         deletes: arrow_array::UInt64Array::from(Vec::<u64>::new()),
         inserts: RecordBatch::new_empty(arrow_schema::SchemaRef::clone(schema)),
     };
-    Reconciliation::Done(crate::batch::Reconciled { target: none(&spec.target), side: none(&spec.side), counts })
+    Reconciliation::Done(crate::batch::Reconciled {
+        target: none(&spec.target),
+        side: none(&spec.side),
+        counts,
+    })
 }
 
 /// Row numbers fit `u32` by construction: a batch of more rows is refused on entry.
-#[expect(clippy::cast_possible_truncation, reason = "ChangeBatch and Rows are checked against u32::MAX rows on entry")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "ChangeBatch and Rows are checked against u32::MAX rows on entry"
+)]
 fn row_number(row: usize) -> u32 {
     row as u32
 }

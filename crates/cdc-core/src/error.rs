@@ -46,7 +46,9 @@ pub enum CdcError {
         clause: &'static str,
     },
     /// The column selection drops a key.
-    #[error("AUTOCDC_KEY_NOT_IN_SELECTED_SCHEMA: key `{key}` is dropped by the column selection; keep it in COLUMNS")]
+    #[error(
+        "AUTOCDC_KEY_NOT_IN_SELECTED_SCHEMA: key `{key}` is dropped by the column selection; keep it in COLUMNS"
+    )]
     KeyNotSelected {
         /// The key.
         key: String,
@@ -66,7 +68,9 @@ pub enum CdcError {
         column: String,
     },
     /// The sequence has a type without an order.
-    #[error("AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE: SEQUENCE BY has type {data_type}, which has no order")]
+    #[error(
+        "AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE: SEQUENCE BY has type {data_type}, which has no order"
+    )]
     NonOrderableSequence {
         /// The type.
         data_type: DataType,
@@ -80,7 +84,9 @@ pub enum CdcError {
         data_type: DataType,
     },
     /// `TRACK HISTORY ON` on a target that is not SCD2.
-    #[error("AUTOCDC_TRACK_HISTORY_REQUIRES_SCD2: TRACK HISTORY ON needs STORED AS SCD TYPE 2, the target is {stored_as}")]
+    #[error(
+        "AUTOCDC_TRACK_HISTORY_REQUIRES_SCD2: TRACK HISTORY ON needs STORED AS SCD TYPE 2, the target is {stored_as}"
+    )]
     TrackHistoryRequiresScd2 {
         /// The target's shape.
         stored_as: StoredAs,
@@ -118,7 +124,9 @@ pub enum CdcError {
         sample: String,
     },
     /// A sequence is NULL, or a field of a struct sequence is.
-    #[error("AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE: {what} is NULL in {count} of {rows} rows, first in row {row}: {sample}")]
+    #[error(
+        "AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE: {what} is NULL in {count} of {rows} rows, first in row {row}: {sample}"
+    )]
     NullSequence {
         /// `SEQUENCE BY`, or the field of it that is NULL.
         what: String,
@@ -132,7 +140,9 @@ pub enum CdcError {
         sample: String,
     },
     /// Two different upserts of one key at one sequence, under `on_tie = error`.
-    #[error("two different upserts of key {key} at sequence {sequence} ({count} such ties in the batch), and on_tie is error")]
+    #[error(
+        "two different upserts of key {key} at sequence {sequence} ({count} such ties in the batch), and on_tie is error"
+    )]
     Tie {
         /// The key, printed.
         key: String,
@@ -152,7 +162,9 @@ pub enum CdcError {
         found: String,
     },
     /// The stored rows contradict themselves: overlapping versions, an unknown side row, ...
-    #[error("stored rows of key {key} are not a valid history: {why}; a full refresh of the target rebuilds it")]
+    #[error(
+        "stored rows of key {key} are not a valid history: {why}; a full refresh of the target rebuilds it"
+    )]
     InvalidState {
         /// The key, printed.
         key: String,

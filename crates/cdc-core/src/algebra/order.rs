@@ -48,13 +48,12 @@ pub(crate) fn relate<Row: Copy>(
         Ordering::Equal => Relation::Same,
         Ordering::Greater => Relation::After,
     };
-    match (a.at, a.op).cmp(&(b.at, b.op)) {
-        Ordering::Equal if a.op == Op::Upsert => {
-            let ordering = payload(a.row, b.row);
-            (relation(ordering), ordering != Ordering::Equal)
-        }
-        other => (relation(other), false),
+    let place = (a.at, a.op).cmp(&(b.at, b.op));
+    if place.is_eq() && a.op == Op::Upsert {
+        let ordering = payload(a.row, b.row);
+        return (relation(ordering), ordering.is_ne());
     }
+    (relation(place), false)
 }
 
 /// The winner of the events at one sequence of one key, and how many ties were met on the way.

@@ -12,14 +12,14 @@ fn delete(at: u64) -> Event<u32> {
 
 #[test]
 fn sequence_decides_before_rank_and_payload() {
-    let never = |_: u32, _: u32| unreachable!("the sequence decides");
+    let never = |_: u32, _: u32| panic!("the sequence decides");
     assert_eq!(relate(upsert(1, 9), delete(2), never), (Relation::Before, false));
     assert_eq!(relate(delete(3), upsert(2, 9), never), (Relation::After, false));
 }
 
 #[test]
 fn c26_a_delete_loses_to_an_upsert_at_its_sequence() {
-    let never = |_: u32, _: u32| unreachable!("the rank decides");
+    let never = |_: u32, _: u32| panic!("the rank decides");
     assert_eq!(relate(delete(2), upsert(2, 0), never), (Relation::Before, false));
     assert_eq!(relate(upsert(2, 0), delete(2), never), (Relation::After, false));
     assert_eq!(relate(delete(2), delete(2), never), (Relation::Same, false));

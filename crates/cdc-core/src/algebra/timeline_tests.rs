@@ -9,7 +9,7 @@ fn folded(events: &str) -> Vec<Found> {
     fold(
         0..events.len(),
         |i| if events[i] == b'-' { Op::Delete } else { Op::Upsert },
-        |i| events[i] == events[i - 1],
+        |i| i.checked_sub(1).is_some_and(|before| events[i] == events[before]),
         |found| all.push(found),
     );
     all

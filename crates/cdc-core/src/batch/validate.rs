@@ -32,7 +32,8 @@ impl ChangeBatch {
         let rows = source.num_rows();
         crate::columnar::check_len(source, "change rows")?;
         check_shape("SEQUENCE BY", spec.sequence_type(), sequence.data_type())?;
-        let lengths = [("SEQUENCE BY", sequence.len()), ("APPLY AS DELETE WHEN", deletes.map_or(rows, Array::len))];
+        let lengths =
+            [("SEQUENCE BY", sequence.len()), ("APPLY AS DELETE WHEN", deletes.map_or(rows, Array::len))];
         if let Some((what, len)) = lengths.into_iter().find(|(_, len)| *len != rows) {
             return Err(CdcError::SchemaMismatch {
                 what,

@@ -8,7 +8,8 @@
 use std::{cmp::Ordering, sync::Arc};
 
 use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait, StructArray, UInt32Array,
+    Array, ArrayRef, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait, StructArray,
+    UInt32Array,
     cast::AsArray,
     types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type},
 };
@@ -26,6 +27,7 @@ pub(crate) enum Role {
 }
 
 /// The canonical form of an array; the array itself where nothing has to change.
+#[expect(clippy::wildcard_enum_match_arm, reason = "values of all other types have one form")]
 pub(crate) fn canonical(array: &ArrayRef, role: Role) -> Result<ArrayRef, ArrowError> {
     macro_rules! floats {
         ($kind:ty, $native:ty) => {{
@@ -34,7 +36,7 @@ pub(crate) fn canonical(array: &ArrayRef, role: Role) -> Result<ArrayRef, ArrowE
             let form = |v: $native| {
                 if v.is_nan() {
                     <$native>::NAN
-                } else if role == Role::Identity && v == zero {
+                } else if role == Role::Identity && v.partial_cmp(&zero) == Some(Ordering::Equal) {
                     zero
                 } else {
                     v
@@ -52,8 +54,11 @@ pub(crate) fn canonical(array: &ArrayRef, role: Role) -> Result<ArrayRef, ArrowE
         DataType::Float16 => floats!(Float16Type, <Float16Type as ArrowPrimitiveType>::Native),
         DataType::Struct(fields) => {
             let parts = array.as_struct();
-            let columns =
-                parts.columns().iter().map(|column| canonical(column, role)).collect::<Result<Vec<_>, _>>()?;
+            let columns = parts
+                .columns()
+                .iter()
+                .map(|column| canonical(column, role))
+                .collect::<Result<Vec<_>, _>>()?;
             if columns.iter().zip(parts.columns()).all(|(new, old)| Arc::ptr_eq(new, old)) {
                 return Ok(Arc::clone(array));
             }
@@ -107,7 +112,9 @@ fn sorted_map(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let map: &MapArray = array.as_map();
     let compare = make_comparator(map.keys(), map.keys(), SortOptions::default())?;
     let offsets = map.value_offsets();
-    let sorted = |from: usize, to: usize| (from + 1..to).all(|i| compare(i - 1, i) != Ordering::Greater);
+    let sorted = |from: usize, to: usize| {
+        (from..to).zip((from..to).skip(1)).all(|(a, b)| compare(a, b) != Ordering::Greater)
+    };
     let bounds = || {
         offsets.windows(2).filter_map(|w| match w {
             [from, to] => Some((usize::try_from(*from).ok()?, usize::try_from(*to).ok()?)),

@@ -51,8 +51,14 @@ impl KeyIndex {
             several => Some(RowConverter::new(several.iter().cloned().map(SortField::new).collect())?),
         };
         let encoded = encode(converter.as_ref(), columns)?;
-        let mut index =
-            Self { types, converter, encoded, table: HashTable::new(), firsts: Vec::new(), groups: Vec::new() };
+        let mut index = Self {
+            types,
+            converter,
+            encoded,
+            table: HashTable::new(),
+            firsts: Vec::new(),
+            groups: Vec::new(),
+        };
         index.number_rows();
         Ok(index)
     }
@@ -61,9 +67,11 @@ impl KeyIndex {
         let Self { encoded, table, firsts, groups, .. } = self;
         let hasher = FixedState::default();
         groups.reserve(encoded.len());
+        firsts.reserve(encoded.len());
         for row in 0..encoded.len() {
             let hash = encoded.hash(row, &hasher);
-            let known = table.find(hash, |&group| encoded.same(first_of(firsts, group), encoded, row)).copied();
+            let known =
+                table.find(hash, |&group| encoded.same(first_of(firsts, group), encoded, row)).copied();
             let group = known.unwrap_or_else(|| {
                 let group = super::row_number(firsts.len());
                 firsts.push(super::row_number(row));
@@ -104,7 +112,7 @@ impl KeyIndex {
     /// # Errors
     /// An Arrow error for columns of other types.
     pub fn probe(&self, columns: &[ArrayRef]) -> Result<Vec<u32>, ArrowError> {
-        if !columns.iter().map(|c| c.data_type()).eq(self.types.iter()) {
+        if !columns.iter().map(Array::data_type).eq(self.types.iter()) {
             return Err(ArrowError::InvalidArgumentError("key columns of other types".to_owned()));
         }
         let canonical =
@@ -140,7 +148,7 @@ enum Encoded {
 
 fn encode(converter: Option<&RowConverter>, columns: &[ArrayRef]) -> Result<Encoded, ArrowError> {
     if let Some(converter) = converter {
-        let mut rows = converter.empty_rows(columns.first().map_or(0, |c| c.len()), 0);
+        let mut rows = converter.empty_rows(columns.first().map_or(0, Array::len), 0);
         converter.append(&mut rows, columns)?;
         return Ok(Encoded::Rows(rows));
     }
@@ -182,7 +190,7 @@ impl Encoded {
 
     fn hash(&self, row: usize, hasher: &FixedState) -> u64 {
         match self {
-            Self::Bits(values, _) => hasher.hash_one(values.get(row)),
+            Self::Bits(values, _) => hasher.hash_one(values.get(row).copied().unwrap_or_default()),
             Self::Text(values) => hasher.hash_one(values.value(row)),
             Self::Rows(rows) => hasher.hash_one(rows.row(row).as_ref()),
         }

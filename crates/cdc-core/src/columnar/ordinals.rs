@@ -13,7 +13,7 @@ use crate::algebra::order::Ordinal;
 
 /// The ordinals of several arrays of one type, comparable with one another. NULLs get 0: callers ask the array.
 pub(crate) fn ordinals(arrays: &[&ArrayRef]) -> Result<Vec<Vec<Ordinal>>, ArrowError> {
-    match arrays.first().map(|a| a.data_type()) {
+    match arrays.first().map(Array::data_type) {
         None => Ok(Vec::new()),
         Some(data_type) if is_direct(data_type) => arrays.iter().map(|array| direct(array)).collect(),
         Some(data_type) => ranks(arrays, data_type),

@@ -6,8 +6,8 @@ use arrow_array::{ArrayRef, Date32Array, Int8Array, Int64Array, StringArray, UIn
 
 use super::ordinals;
 
-fn words(array: ArrayRef) -> Vec<u64> {
-    ordinals(&[&array]).unwrap().remove(0)
+fn words(array: &ArrayRef) -> Vec<u64> {
+    ordinals(&[array]).unwrap().remove(0)
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn ordinals_sort_like_the_values() {
         Arc::new(StringArray::from(vec!["", "a", "aa", "b", "ä"])),
     ];
     for array in ascending {
-        let words = words(Arc::clone(&array));
+        let words = words(&array);
         assert!(words.windows(2).all(|pair| pair[0] < pair[1]), "{array:?}: {words:?}");
     }
 }

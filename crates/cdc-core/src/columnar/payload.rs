@@ -74,7 +74,8 @@ pub(crate) fn equal_pairs<'a>(
         if pairs.is_empty() {
             break;
         }
-        let side = |row: fn(&Pair) -> RowRef| column.gather(&column.places(pairs.iter().map(|p| Some(row(p)))));
+        let side =
+            |row: fn(&Pair) -> RowRef| column.gather(&column.places(pairs.iter().map(|p| Some(row(p)))));
         let equal = equal(&side(|pair| pair.before)?, &side(|pair| pair.after)?)?;
         let mut equal = equal.values().iter();
         pairs.retain(|_| equal.next().unwrap_or_default());

@@ -106,7 +106,8 @@ impl<'a> Input<'a> {
         check_len(&prior.visible.batch, "target rows")?;
         check_len(&prior.hidden.batch, "side rows")?;
         let index = KeyIndex::new(&spec.key_columns(&changes.rows)?)?;
-        let sequence_field = arrow_schema::Field::new(spec.sequence_column_name(), spec.sequence_type.clone(), true);
+        let sequence_field =
+            arrow_schema::Field::new(spec.sequence_column_name(), spec.sequence_type.clone(), true);
         let visible_sequence = column(&prior.visible.batch, &sequence_field, "target rows")?;
         let side_field = arrow_schema::Field::new(names::SEQUENCE_AT, spec.sequence_type.clone(), true);
         let hidden_sequence = column(&prior.hidden.batch, &side_field, "side rows")?;
@@ -118,7 +119,8 @@ impl<'a> Input<'a> {
             .enumerate()
             .map(|(row, at)| visible_sequence.is_valid(row).then_some(at))
             .collect();
-        let payload_fields: Vec<_> = spec.payload_by_name.iter().filter_map(|&i| spec.kept.fields().get(i)).collect();
+        let payload_fields: Vec<_> =
+            spec.payload_by_name.iter().filter_map(|&i| spec.kept.fields().get(i)).collect();
         let wide = payload_fields.iter().all(|f| prior.visible.batch.column_by_name(f.name()).is_some());
         let values = |rows: &RecordBatch| {
             payload_fields.iter().map(|f| column_or_null(rows, f)).collect::<Result<Vec<_>, _>>()
@@ -163,10 +165,10 @@ impl<'a> Input<'a> {
             let row_at = stored.visible.and_then(|v| self.visible_at.get(v as usize).copied().flatten());
             let tombstone_at = stored.tombstone.map(|h| at(&self.hidden_at, h as usize));
             if row_at.max(tombstone_at).is_some_and(|known| event_at < known) {
-                counts.late += 1;
+                counts.late = counts.late.saturating_add(1);
             }
             if !is_delete && tombstone_at.is_some_and(|known| event_at < known) {
-                counts.tombstone_defeated += 1;
+                counts.tombstone_defeated = counts.tombstone_defeated.saturating_add(1);
             }
         }
     }
@@ -176,7 +178,8 @@ impl<'a> Input<'a> {
         let (winner, met) = (winner.event, u64::from(winner.ties));
         let stored = self.stored.get(group as usize).copied().unwrap_or_default();
         if let Some(tombstone) = stored.tombstone {
-            let event = Event { at: at(&self.hidden_at, tombstone as usize), op: Op::Delete, row: winner.row };
+            let event =
+                Event { at: at(&self.hidden_at, tombstone as usize), op: Op::Delete, row: winner.row };
             let (relation, _) = relate(winner, event, |_, _| std::cmp::Ordering::Equal);
             if relation != Relation::After {
                 return Verdict::Decided;
@@ -184,11 +187,8 @@ impl<'a> Input<'a> {
         }
         let row_at = stored.visible.map(|row| (row, self.visible_at.get(row as usize).copied().flatten()));
         if let Some((row, Some(row_at))) = row_at {
-            let event = Event {
-                at: row_at,
-                op: Op::Upsert,
-                row: RowRef { source: VISIBLE, row: row as usize },
-            };
+            let event =
+                Event { at: row_at, op: Op::Upsert, row: RowRef { source: VISIBLE, row: row as usize } };
             if winner.op == Op::Upsert && winner.at == row_at && !self.wide {
                 return Verdict::NeedsValues;
             }
@@ -263,17 +263,18 @@ impl Effects {
             Op::Upsert => self.upserts.push(row),
             Op::Delete => {
                 self.tombstones.push(row);
-                self.deleted += u64::from(stored.visible.is_some());
+                self.deleted = self.deleted.saturating_add(u64::from(stored.visible.is_some()));
             }
         }
     }
 
     fn target(&self, spec: &CdcSpec, input: &Input<'_>) -> Result<RowChanges, CdcError> {
         let rows = UInt32Array::from(self.upserts.clone());
-        let columns = spec.target.fields().iter().map(|field| match input.changes.rows.column_by_name(field.name()) {
-            Some(column) => take(column, &rows, None),
-            None => take(&input.changes.sequence, &rows, None),
-        });
+        let columns =
+            spec.target.fields().iter().map(|field| match input.changes.rows.column_by_name(field.name()) {
+                Some(column) => take(column, &rows, None),
+                None => take(&input.changes.sequence, &rows, None),
+            });
         let inserts = RecordBatch::try_new(Arc::clone(&spec.target), columns.collect::<Result<_, _>>()?)?;
         Ok(RowChanges { deletes: ids(&input.prior.visible.ids, &self.visible_gone), inserts })
     }

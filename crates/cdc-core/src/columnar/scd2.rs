@@ -71,8 +71,8 @@ pub(super) fn reconcile(
 
     let repeated = repeated(spec, &sources, &settled)?;
     let mut effects = Effects::new(&sources, &events.region, &settled);
-    for key in settled.chunk_by(|a, b| a.group == b.group).scan(0, |from, key| {
-        let range = *from..*from + key.len();
+    for key in settled.chunk_by(|a, b| a.group == b.group).scan(0_usize, |from, key| {
+        let range = *from..(*from).saturating_add(key.len());
         *from = range.end;
         Some(range)
     }) {

@@ -30,7 +30,7 @@ fn batch_of(flow: &Flow, rows: &[Row], schema: &arrow_schema::SchemaRef) -> arro
         }
     };
     let columns = schema.fields().iter().map(column).collect();
-    arrow_array::RecordBatch::try_new(schema.clone(), columns).unwrap()
+    arrow_array::RecordBatch::try_new(std::sync::Arc::clone(schema), columns).unwrap()
 }
 
 fn row(values: &[(&str, Value)]) -> Row {
@@ -141,7 +141,11 @@ fn a27_side_rows_of_a_version_deleted_by_hand_are_no_events() {
         flow.apply(&[up(1, 4)]);
         flow.apply(&[up(20, 4)]);
         flow.apply(&[up(2, 4)]);
-        assert!(flow.side().iter().all(|row| row["a"] == Value::Int(4) || row["a"].is_null()), "{:?}", flow.side());
+        assert!(
+            flow.side().iter().all(|row| row["a"] == Value::Int(4) || row["a"].is_null()),
+            "{:?}",
+            flow.side()
+        );
         let starts: Vec<Value> = flow.target().iter().map(|row| row["__START_AT"].clone()).collect();
         assert_eq!(starts.len(), 3, "{starts:?}");
     }

@@ -256,7 +256,9 @@ fn c28_ties_are_counted_or_refused() {
 fn c28_a_superseded_tie_is_none_whatever_the_order() {
     let columns = Columns::plain();
     let refused = spec(&CdcOptions { on_tie: OnTie::Error, ..keyed() }).unwrap();
-    for events in [[up(1, 1), up(1, 2), up(2, 0)], [up(1, 1), up(2, 0), up(1, 2)], [up(2, 0), up(1, 2), up(1, 1)]] {
+    for events in
+        [[up(1, 1), up(1, 2), up(2, 0)], [up(1, 1), up(2, 0), up(1, 2)], [up(2, 0), up(1, 2), up(1, 1)]]
+    {
         let mut store = Store::new(&refused);
         let done = store.apply(&refused, &columns.batch(&refused, &events).unwrap(), 1).unwrap();
         assert_eq!(done.counts.tied, 0);
@@ -309,7 +311,10 @@ fn c31_c33_a_null_key_or_sequence_rejects_the_batch() {
     let error = columns.batch(&spec, &[up(1, 1), upsert("k", Value::Null, &[])]).unwrap_err();
     assert!(matches!(error, CdcError::NullSequence { count: 1, rows: 2, row: 1, .. }), "{error:?}");
     let error = columns.batch(&spec, &[upsert(Value::Null, 1, &[]), delete(Value::Null, 2)]).unwrap_err();
-    assert!(matches!(&error, CdcError::NullKey { column, count: 2, row: 0, .. } if column == "k"), "{error:?}");
+    assert!(
+        matches!(&error, CdcError::NullKey { column, count: 2, row: 0, .. } if column == "k"),
+        "{error:?}"
+    );
 }
 
 #[test]

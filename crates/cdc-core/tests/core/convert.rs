@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, ListArray, MapArray, StringArray, StructArray,
-    UInt32Array, cast::AsArray, new_null_array, types,
+    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, ListArray, MapArray, StringArray,
+    StructArray, UInt32Array, cast::AsArray, new_null_array, types,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_ord::ord::make_comparator;
@@ -48,9 +48,14 @@ impl Codec {
             Self::Plain(_) => (0..array.len()).map(|row| value(array, row)).collect(),
             Self::Domain(domain) => {
                 let same = make_comparator(domain, array, SortOptions::default()).unwrap();
-                let place = |row| (0..domain.len()).find(|&i| same(i, row).is_eq()).expect("a value of the domain");
+                let place =
+                    |row| (0..domain.len()).find(|&i| same(i, row).is_eq()).expect("a value of the domain");
                 let value = |row| {
-                    if array.is_null(row) { Value::Null } else { Value::Int(i64::try_from(place(row)).unwrap()) }
+                    if array.is_null(row) {
+                        Value::Null
+                    } else {
+                        Value::Int(i64::try_from(place(row)).unwrap())
+                    }
                 };
                 (0..array.len()).map(value).collect()
             }
@@ -70,7 +75,8 @@ pub(crate) fn data_type(kind: &Type) -> DataType {
         ),
         Type::List(element) => DataType::List(Arc::new(Field::new("item", data_type(element), true))),
         Type::Map(key, value) => {
-            let entry = vec![Field::new("key", data_type(key), false), Field::new("value", data_type(value), true)];
+            let entry =
+                vec![Field::new("key", data_type(key), false), Field::new("value", data_type(value), true)];
             DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entry.into()), false)), false)
         }
     }
@@ -119,19 +125,24 @@ pub(crate) fn array(data_type: &DataType, values: &[Value]) -> ArrayRef {
                     })
                     .collect()
             };
-            let columns = fields.iter().enumerate().map(|(i, field)| array(field.data_type(), &part(i))).collect();
+            let columns =
+                fields.iter().enumerate().map(|(i, field)| array(field.data_type(), &part(i))).collect();
             Arc::new(StructArray::new(fields.clone(), columns, nulls))
         }
         DataType::List(element) => {
-            let lists: Vec<&[Value]> =
-                values.iter().map(|value| if let Value::List(items) = value { items.as_slice() } else { &[] }).collect();
+            let lists: Vec<&[Value]> = values
+                .iter()
+                .map(|value| if let Value::List(items) = value { items.as_slice() } else { &[] })
+                .collect();
             let offsets = OffsetBuffer::from_lengths(lists.iter().map(|list| list.len()));
             let items = array(element.data_type(), &lists.concat());
             Arc::new(ListArray::new(Arc::clone(element), offsets, items, nulls))
         }
         DataType::Map(entry, ordered) => {
-            let maps: Vec<&[(Value, Value)]> =
-                values.iter().map(|value| if let Value::Map(items) = value { items.as_slice() } else { &[] }).collect();
+            let maps: Vec<&[(Value, Value)]> = values
+                .iter()
+                .map(|value| if let Value::Map(items) = value { items.as_slice() } else { &[] })
+                .collect();
             let offsets = OffsetBuffer::from_lengths(maps.iter().map(|map| map.len()));
             let DataType::Struct(fields) = entry.data_type() else { panic!("a map has entries") };
             let (keys, items): (Vec<_>, Vec<_>) = maps.concat().into_iter().unzip();
@@ -157,7 +168,9 @@ pub(crate) fn value(array: &ArrayRef, row: usize) -> Value {
         DataType::Binary => Value::Bytes(array.as_binary::<i32>().value(row).to_vec()),
         DataType::Struct(fields) => {
             let parts = array.as_struct().columns();
-            Value::Struct(fields.iter().zip(parts).map(|(f, part)| (f.name().clone(), value(part, row))).collect())
+            Value::Struct(
+                fields.iter().zip(parts).map(|(f, part)| (f.name().clone(), value(part, row))).collect(),
+            )
         }
         DataType::List(_) => Value::List(all(array.as_list::<i32>().value(row))),
         DataType::Map(_, _) => {

@@ -39,7 +39,8 @@ fn map_type() -> DataType {
 
 #[test]
 fn c32_a_sequence_without_an_order_is_refused() {
-    let within: Fields = vec![Field::new("x", DataType::Int64, true), Field::new("m", map_type(), true)].into();
+    let within: Fields =
+        vec![Field::new("x", DataType::Int64, true), Field::new("m", map_type(), true)].into();
     let list = DataType::List(Arc::new(Field::new("item", DataType::Int64, true)));
     let bad = [
         map_type(),
@@ -53,7 +54,8 @@ fn c32_a_sequence_without_an_order_is_refused() {
         let error = CdcSpec::new(&keyed(&["k"]), &schema(&["k"]), &data_type).unwrap_err();
         assert_eq!(error, CdcError::NonOrderableSequence { data_type });
     }
-    let within: Fields = vec![Field::new("x", DataType::Int64, true), Field::new("y", DataType::Utf8, true)].into();
+    let within: Fields =
+        vec![Field::new("x", DataType::Int64, true), Field::new("y", DataType::Utf8, true)].into();
     CdcSpec::new(&keyed(&["k"]), &schema(&["k"]), &DataType::Struct(within)).unwrap();
 }
 
@@ -110,7 +112,9 @@ fn c38_tracking_a_column_that_is_not_kept_is_an_unknown_column() {
         track_history: only(&["b"]),
         ..keyed(&["k"])
     };
-    assert!(matches!(spec(&options, &["k", "a", "b"]), Err(CdcError::UnknownColumn { column, .. }) if column == "b"));
+    assert!(
+        matches!(spec(&options, &["k", "a", "b"]), Err(CdcError::UnknownColumn { column, .. }) if column == "b")
+    );
 }
 
 #[test]
@@ -191,7 +195,8 @@ fn a33_names_resolve_exactly_then_without_case_where_that_is_unambiguous() {
 
 #[test]
 fn a_sequence_column_of_another_type_is_refused() {
-    let source = Schema::new(vec![Field::new("k", DataType::Int64, true), Field::new("s", DataType::Utf8, true)]);
+    let source =
+        Schema::new(vec![Field::new("k", DataType::Int64, true), Field::new("s", DataType::Utf8, true)]);
     let options = CdcOptions { sequence_column: SequenceColumn::KeptColumn("s".to_owned()), ..keyed(&["k"]) };
     let error = CdcSpec::new(&options, &source, &DataType::Int64).unwrap_err();
     assert!(matches!(error, CdcError::SequenceColumnType { column, .. } if column == "s"));
@@ -236,7 +241,8 @@ fn a_batch_of_another_schema_is_refused() {
 #[test]
 fn a_source_may_have_more_columns_in_any_order() {
     let spec = spec(&keyed(&["k"]), &["k", "a"]).unwrap();
-    let source = RecordBatch::try_from_iter([("z", ints(&[9])), ("a", ints(&[1])), ("k", ints(&[1]))]).unwrap();
+    let source =
+        RecordBatch::try_from_iter([("z", ints(&[9])), ("a", ints(&[1])), ("k", ints(&[1]))]).unwrap();
     assert_eq!(ChangeBatch::new(&spec, &source, &ints(&[1]), None).unwrap().len(), 1);
 }
 
@@ -246,7 +252,8 @@ fn prior_rows_of_another_schema_are_refused() {
         let spec = spec(&CdcOptions { stored_as, ..keyed(&["k"]) }, &["k", "a"]).unwrap();
         let source = RecordBatch::try_from_iter([("k", ints(&[1])), ("a", ints(&[1]))]).unwrap();
         let batch = ChangeBatch::new(&spec, &source, &ints(&[1]), None).unwrap();
-        let good = || (Rows::empty(spec.target_schema().clone()), Rows::empty(spec.side_schema().clone()));
+        let rows = |schema: &Arc<Schema>| Rows::empty(Arc::clone(schema));
+        let good = || (rows(spec.target_schema()), rows(spec.side_schema()));
         let bad = || Rows::empty(Arc::new(schema(&["k", "a"])));
         let (visible, hidden) = good();
         for prior in [Prior { visible: bad(), hidden }, Prior { visible, hidden: bad() }] {

@@ -133,7 +133,8 @@ fn try_all(flow: &Flow, arrivals: &[Vec<Small>]) -> usize {
             }
             batches.last_mut().unwrap().extend(arrivals.iter().map(|arrival| arrival[at]).enumerate());
         }
-        let batches: Vec<ChangeBatch> = batches.iter().map(|events| change_batch(&flow.spec, events)).collect();
+        let batches: Vec<ChangeBatch> =
+            batches.iter().map(|events| change_batch(&flow.spec, events)).collect();
         for batch in &batches {
             store.apply_read(&flow.spec, batch, Reading::Generous).unwrap();
             changes_nothing(&store, &flow.spec, batch);
@@ -144,7 +145,12 @@ fn try_all(flow: &Flow, arrivals: &[Vec<Small>]) -> usize {
         let (target, side) =
             (by_key(&store.target.batch, arrivals.len()), by_key(&store.side.batch, arrivals.len()));
         for (case, (target, side)) in target.into_iter().zip(side).enumerate() {
-            assert_eq!(State { target, side }, expected[case], "arrival {:?}, split {split:b}", arrivals[case]);
+            assert_eq!(
+                State { target, side },
+                expected[case],
+                "arrival {:?}, split {split:b}",
+                arrivals[case]
+            );
         }
     }
     arrivals.len() * splits

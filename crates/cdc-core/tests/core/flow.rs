@@ -38,7 +38,11 @@ impl Columns {
 
     pub(crate) fn schema(&self) -> Schema {
         let columns = self.keys.iter().chain(&self.payload);
-        Schema::new(columns.map(|(name, codec)| Field::new(name, codec.data_type().clone(), true)).collect::<Vec<_>>())
+        Schema::new(
+            columns
+                .map(|(name, codec)| Field::new(name, codec.data_type().clone(), true))
+                .collect::<Vec<_>>(),
+        )
     }
 
     pub(crate) fn key_names(&self) -> Vec<String> {
@@ -67,8 +71,12 @@ impl Columns {
             codec.array(&events.iter().map(value).collect::<Vec<_>>())
         });
         let options = RecordBatchOptions::new().with_row_count(Some(events.len()));
-        let rows =
-            RecordBatch::try_new_with_options(Arc::new(self.schema()), keys.chain(payload).collect(), &options).unwrap();
+        let rows = RecordBatch::try_new_with_options(
+            Arc::new(self.schema()),
+            keys.chain(payload).collect(),
+            &options,
+        )
+        .unwrap();
         let sequence = self.sequence.array(&events.iter().map(|event| event.seq.clone()).collect::<Vec<_>>());
         let deletes = events.iter().map(|event| Some(event.op == Op::Delete)).collect();
         (rows, sequence, deletes)
@@ -174,7 +182,9 @@ impl Flow {
         for (key, timeline) in by_key {
             let timeline: Vec<(Value, (Op, Row))> = timeline.into_iter().collect();
             let hidden = match self.spec.stored_as() {
-                StoredAs::Scd1 => timeline.last().filter(|(_, (op, _))| *op == Op::Delete).into_iter().collect(),
+                StoredAs::Scd1 => {
+                    timeline.last().filter(|(_, (op, _))| *op == Op::Delete).into_iter().collect()
+                }
                 StoredAs::Scd2 => vec![],
             };
             let mut add = |seq: &Value, kind: SideKind, values: &Row| {

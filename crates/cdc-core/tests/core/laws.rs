@@ -25,12 +25,18 @@ fn deliver(flow: &mut Flow, batches: &[Vec<Event>]) {
         known.extend(batch.iter().cloned());
         let done = flow.apply(batch);
         flow.check(&known);
-        assert!(!replay || (done.target.is_empty() && done.side.is_empty()), "C-08: a replay changes nothing");
+        assert!(
+            !replay || (done.target.is_empty() && done.side.is_empty()),
+            "C-08: a replay changes nothing"
+        );
         assert_eq!(done.counts.events, batch.len() as u64);
     }
     let all: Vec<Event> = known;
     let again = flow.apply(&all);
-    assert!(again.target.is_empty() && again.side.is_empty(), "C-08: the whole history again changes nothing");
+    assert!(
+        again.target.is_empty() && again.side.is_empty(),
+        "C-08: the whole history again changes nothing"
+    );
 }
 
 fn one_key() -> Domain {

@@ -3,6 +3,14 @@
 //! The oracle is `strandline_testkit::reference`, which shares no code with the core. [`store`] applies what the core
 //! says to rows in memory, and reads them back as narrowly, as widely and as randomly as the read plan allows.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test that meets what it does not expect shall stop"
+)]
+
 mod by_hand;
 mod checklist;
 mod convert;

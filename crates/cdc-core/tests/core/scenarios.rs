@@ -16,8 +16,10 @@ use crate::{
 };
 
 /// Scenarios that the core does not do yet, with the reason.
-const SKIPPED: [(&str, &str); 1] =
-    [("se-s1-dropped-column-kept", "a batch without a column of the target (A-20) needs per-column authorship")];
+const SKIPPED: [(&str, &str); 1] = [(
+    "se-s1-dropped-column-kept",
+    "a batch without a column of the target (A-20) needs per-column authorship",
+)];
 
 #[derive(Debug, Default)]
 struct Core {
@@ -55,7 +57,8 @@ impl Subject for Core {
             DataType::Struct(fields) => Arc::new(StructArray::new(fields.clone(), parts, None)),
             _ => Arc::clone(&parts[0]),
         };
-        let changes = ChangeBatch::new(&spec, &source, &sequence, deletes.as_ref()).map_err(|e| e.to_string())?;
+        let changes =
+            ChangeBatch::new(&spec, &source, &sequence, deletes.as_ref()).map_err(|e| e.to_string())?;
         store.apply(&spec, &changes, batch.number as u64).map_err(|e| e.to_string())?;
         Ok(())
     }
@@ -68,7 +71,9 @@ impl Subject for Core {
         let Some(store) = &self.store else { return Ok(vec![]) };
         let rows = &store.target.batch;
         let schema = rows.schema();
-        let row = |i| schema.fields().iter().zip(rows.columns()).map(|(f, c)| (f.name().clone(), value(c, i))).collect();
+        let row = |i| {
+            schema.fields().iter().zip(rows.columns()).map(|(f, c)| (f.name().clone(), value(c, i))).collect()
+        };
         Ok((0..rows.num_rows()).map(row).collect())
     }
 }
@@ -85,9 +90,9 @@ fn spec(scenario: &Scenario, source: &Schema) -> CdcSpec {
         Selection::Except(names) => ColumnSelection::Except(names.clone()),
     };
     let sequence = match scenario.sequence_type() {
-        scenario::Type::Struct(parts) if scenario.sequence.len() > 1 => {
-            DataType::Struct(parts.iter().map(|(n, kind)| Field::new(n, data_type(kind), true)).collect::<Fields>())
-        }
+        scenario::Type::Struct(parts) if scenario.sequence.len() > 1 => DataType::Struct(
+            parts.iter().map(|(n, kind)| Field::new(n, data_type(kind), true)).collect::<Fields>(),
+        ),
         kind => data_type(&kind),
     };
     let options = CdcOptions {
@@ -107,7 +112,8 @@ fn run(folder: &str) -> usize {
     let mut ran = 0;
     for scenario in scenarios.iter().filter(|scenario| !skipped(&scenario.name)) {
         ran += 1;
-        failures.extend(scenario::run(scenario, &mut Core::default()).err().map(|failure| failure.to_string()));
+        failures
+            .extend(scenario::run(scenario, &mut Core::default()).err().map(|failure| failure.to_string()));
     }
     assert!(failures.is_empty(), "{} of {ran} fail:\n{}", failures.len(), failures.join("\n"));
     ran

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use arrow_array::{Array, BooleanArray, RecordBatch, UInt64Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
 use arrow_ord::ord::make_comparator;
 use arrow_schema::{SchemaRef, SortOptions};
 use arrow_select::{concat::concat_batches, filter::filter_record_batch};
 use strandline_cdc_core::{
-    Bound, CdcError, CdcSpec, ChangeBatch, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, RowChanges, Rows,
+    Bound, CdcError, CdcSpec, ChangeBatch, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, RowChanges,
+    Rows,
     keys::{KeyIndex, UNKNOWN},
 };
 
@@ -30,9 +31,9 @@ impl Table {
         Self { batch, ids: (1..next).collect(), next }
     }
 
-    fn rows(&self, batch: RecordBatch, wanted: &BooleanArray) -> Rows {
+    fn rows(&self, batch: &RecordBatch, wanted: &BooleanArray) -> Rows {
         let ids = self.ids.iter().zip(wanted.values()).filter_map(|(id, wanted)| wanted.then_some(*id));
-        Rows { batch: filter_record_batch(&batch, wanted).unwrap(), ids: ids.collect::<Vec<_>>().into() }
+        Rows { batch: filter_record_batch(batch, wanted).unwrap(), ids: ids.collect::<Vec<_>>().into() }
     }
 
     fn everything(&self) -> Rows {
@@ -43,7 +44,8 @@ impl Table {
     fn read(&self, keys: &RecordBatch, lookup: &Lookup, more: impl Fn(usize) -> bool) -> Rows {
         let index = KeyIndex::new(keys.columns()).unwrap();
         let schema = keys.schema();
-        let named = schema.fields().iter().map(|f| self.batch.column_by_name(f.name()).unwrap().clone());
+        let named =
+            schema.fields().iter().map(|f| ArrayRef::clone(self.batch.column_by_name(f.name()).unwrap()));
         let groups = index.probe(&named.collect::<Vec<_>>()).unwrap();
         let bounded = lookup.bound.as_ref().map(|Bound { column, at_least }| {
             let column = self.batch.column_by_name(column).unwrap();
@@ -63,7 +65,7 @@ impl Table {
                 self.batch.project(&columns).unwrap()
             },
         );
-        self.rows(projected, &wanted)
+        self.rows(&projected, &wanted)
     }
 
     /// Rows go by id, rows come; each id that goes must be there, once.
@@ -72,7 +74,7 @@ impl Table {
         assert_eq!(gone.len(), changes.deletes.len(), "a row goes once");
         let kept: BooleanArray = self.ids.iter().map(|id| Some(!gone.contains(id))).collect();
         assert_eq!(kept.false_count(), gone.len(), "only rows that are there can go");
-        let kept = self.rows(self.batch.clone(), &kept);
+        let kept = self.rows(&self.batch, &kept);
         let came = changes.inserts.num_rows() as u64;
         self.batch = concat_batches(&self.batch.schema(), [&kept.batch, &changes.inserts]).unwrap();
         self.ids = kept.ids.values().iter().copied().chain(self.next..self.next + came).collect();
@@ -81,8 +83,9 @@ impl Table {
 
     /// The rows that would go.
     pub(crate) fn going(&self, changes: &RowChanges) -> RecordBatch {
-        let gone: BooleanArray = self.ids.iter().map(|id| Some(changes.deletes.values().contains(id))).collect();
-        self.rows(self.batch.clone(), &gone).batch
+        let gone: BooleanArray =
+            self.ids.iter().map(|id| Some(changes.deletes.values().contains(id))).collect();
+        self.rows(&self.batch, &gone).batch
     }
 
     /// The table with the columns of a schema, NULL where it had none.
@@ -127,7 +130,10 @@ impl Store {
             },
             Reading::Generous => Prior { visible: self.target.everything(), hidden: self.side.everything() },
             Reading::Random(seed) => {
-                let chosen = |row: usize| (seed >> 1).rotate_right(row as u32).wrapping_mul(row as u64 | 1) & 2 == 0;
+                let chosen = |row: usize| {
+                    let row = row as u64;
+                    (seed >> 1).wrapping_mul(row | 1).wrapping_add(row) & 2 == 0
+                };
                 let mut visible = plan.visible.clone();
                 if seed.is_multiple_of(2) {
                     visible.columns = None;
@@ -158,7 +164,12 @@ impl Store {
     }
 
     /// Applies a batch, after all ways to read have been seen to agree. `seed` chooses the random one.
-    pub(crate) fn apply(&mut self, spec: &CdcSpec, changes: &ChangeBatch, seed: u64) -> Result<Reconciled, CdcError> {
+    pub(crate) fn apply(
+        &mut self,
+        spec: &CdcSpec,
+        changes: &ChangeBatch,
+        seed: u64,
+    ) -> Result<Reconciled, CdcError> {
         let exact = self.reconcile(spec, changes, Reading::Exact);
         for reading in [Reading::Generous, Reading::Random(seed)] {
             let other = self.reconcile(spec, changes, reading);
@@ -185,11 +196,16 @@ impl Store {
 }
 
 /// What two reads of one state must agree on.
-fn comparable(outcome: &Result<Reconciled, CdcError>) -> Result<impl PartialEq + std::fmt::Debug + use<>, CdcError> {
+fn comparable(
+    outcome: &Result<Reconciled, CdcError>,
+) -> Result<impl PartialEq + std::fmt::Debug + use<>, CdcError> {
     let effects = |changes: &RowChanges| {
         let mut gone = changes.deletes.values().to_vec();
         gone.sort_unstable();
         (gone, changes.inserts.clone())
     };
-    outcome.as_ref().map(|done| (effects(&done.target), effects(&done.side), done.counts)).map_err(Clone::clone)
+    outcome
+        .as_ref()
+        .map(|done| (effects(&done.target), effects(&done.side), done.counts))
+        .map_err(Clone::clone)
 }

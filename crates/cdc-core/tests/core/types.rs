@@ -37,7 +37,9 @@ fn ascending() -> Vec<ArrayRef> {
     let small = [-128, -1, 0, 1, 127];
     let unsigned = [0, 1, 7, 254, 255];
     let mut all = vec![ints(&[i64::MIN, -1, 0, 1, i64::MAX])];
-    all.extend([DataType::Int8, DataType::Int16, DataType::Int32, DataType::Date32].map(|kind| to(&small, kind)));
+    all.extend(
+        [DataType::Int8, DataType::Int16, DataType::Int32, DataType::Date32].map(|kind| to(&small, kind)),
+    );
     all.extend([DataType::UInt8, DataType::UInt16, DataType::UInt32].map(|kind| to(&unsigned, kind)));
     let wide = arrow_array::UInt64Array::from(vec![0, 1, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX]);
     all.push(Arc::new(wide));
@@ -68,7 +70,9 @@ fn ascending() -> Vec<ArrayRef> {
     all.push(floats);
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["", "B", "a", "a longer text than twelve", "é"]));
     let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-    all.extend([DataType::LargeUtf8, DataType::Utf8View, dictionary].map(|kind| cast(&texts, &kind).unwrap()));
+    all.extend(
+        [DataType::LargeUtf8, DataType::Utf8View, dictionary].map(|kind| cast(&texts, &kind).unwrap()),
+    );
     let bytes: ArrayRef =
         Arc::new(BinaryArray::from(vec![&b""[..], &[0], &[0, 0], &[0, 1], &[0x80; 20], &[0xff]]));
     all.extend([DataType::LargeBinary, DataType::BinaryView].map(|kind| cast(&bytes, &kind).unwrap()));
@@ -276,13 +280,21 @@ fn a31_keys_that_are_equal_are_one_key_and_stored_in_one_form() {
         let kind = keys.data_type().clone();
         let columns = columns(Codec::Domain(Arc::clone(&keys)), int_codec(), int_codec());
         let spec = columns.spec(StoredAs::Scd1, None);
-        let source = RecordBatch::try_from_iter([("k", Arc::clone(&keys)), ("a", same.clone()), ("b", same.clone())]);
+        let source = RecordBatch::try_from_iter([
+            ("k", Arc::clone(&keys)),
+            ("a", Arc::clone(&same)),
+            ("b", Arc::clone(&same)),
+        ]);
         let sequence: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4, 5]));
         let batch = ChangeBatch::new(&spec, &source.unwrap(), &sequence, None).unwrap();
         let plan = spec.read_plan(&batch).unwrap();
         let expected = interleave(&[keys.as_ref()], &[(0, 1), (0, 2), (0, 4)]).unwrap();
         assert_eq!(plan.keys.column(0), &expected, "{kind}: zero, NaN and one");
         let index = KeyIndex::new(plan.keys.columns()).unwrap();
-        assert_eq!(index.probe(&[keys]).unwrap(), [0, 0, 1, 1, 2], "{kind}: stored rows are found in any form");
+        assert_eq!(
+            index.probe(&[keys]).unwrap(),
+            [0, 0, 1, 1, 2],
+            "{kind}: stored rows are found in any form"
+        );
     }
 }

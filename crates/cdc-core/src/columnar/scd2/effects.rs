@@ -98,7 +98,9 @@ impl<'a> Effects<'a> {
         let mut places = Cursor(&self.region.visible);
         let mut changed = Vec::with_capacity(self.versions.len());
         for version in self.versions.drain(..) {
-            let (Some(first), Some(tail)) = (settled.get(version.first), settled.get(version.tail)) else { continue };
+            let (Some(first), Some(tail)) = (settled.get(version.first), settled.get(version.tail)) else {
+                continue;
+            };
             let end = version.end.and_then(|end| settled.get(end)).map(|entry| entry.at);
             let mut stored = places.find(first.group, first.at).filter(|&row| sources.end_of(row) == end);
             if let Some(row) = stored {
@@ -127,7 +129,8 @@ impl<'a> Effects<'a> {
         let prior = self.sources.prior;
         let target =
             RowChanges { deletes: ids(&prior.visible.ids, &visible_gone), inserts: self.target_rows(spec)? };
-        let side = RowChanges { deletes: ids(&prior.hidden.ids, &hidden_gone), inserts: self.side_rows(spec)? };
+        let side =
+            RowChanges { deletes: ids(&prior.hidden.ids, &hidden_gone), inserts: self.side_rows(spec)? };
         Ok((target, side))
     }
 
@@ -160,7 +163,11 @@ impl<'a> Effects<'a> {
         }
         let sequences = sources.sequences.places(events().map(|(entry, _)| entry.map(Entry::sequence)));
         columns.push(sources.sequences.gather(&sequences)?);
-        debug_assert_eq!(spec.side.field(columns.len()).name(), names::SIDE_KIND, "the kind is the last column");
+        debug_assert_eq!(
+            spec.side.field(columns.len()).name(),
+            names::SIDE_KIND,
+            "the kind is the last column"
+        );
         columns.push(Arc::new(Int8Array::from_iter_values(self.side.iter().map(|(_, kind)| kind.code()))));
         Ok(RecordBatch::try_new(Arc::clone(&spec.side), columns)?)
     }

@@ -263,7 +263,9 @@ fn read_back(
             events.entries.push(Entry::new(group, at, Op::Delete, Source::Hidden, row));
             continue;
         }
-        let Some(version) = open.as_mut().filter(|open| open.end.is_none_or(|end| at < end)) else { continue };
+        let Some(version) = open.as_mut().filter(|open| open.end.is_none_or(|end| at < end)) else {
+            continue;
+        };
         if what == What::Tail {
             version.tail = Some((row, at));
         } else {
