@@ -1,1 +1,44 @@
-//! Crate root.
+//! The place where things happen: what does a pipeline need besides definitions?
+//!
+//! | room | what it knows |
+//! | --- | --- |
+//! | [`project`] | a pipeline with its storage: run, dry run, status, query |
+//! | `analysis` | columns, types and meaning of every flow, before anything runs |
+//! | `update` | the driver that obeys the scheduler |
+//! | `flow_run` | one flow, batch by batch, from where it stopped |
+//! | `batch` | one micro-batch into its target, exactly once |
+//! | [`sources`] | replayable input: files, tables |
+//! | `query`, `relation` | a flow's query over one slice of its source, run by `DataFusion` |
+//! | `target` | opening and creating targets, drift |
+//! | [`state`] | what outlives the process: plans, done marks, completions, lease |
+//! | [`report`], `events` | what an update did, for people and for machines |
+//!
+//! # One micro-batch, exactly once
+//! The plan of batch n is written before its input is read; the target's commit carries (flow, incarnation, n) and the
+//! version of the side state in the same step as the rows. After a crash n runs again from its plan; if the target
+//! carries n it is done, if not nothing of it happened.
+
+#![deny(missing_docs)]
+
+mod analysis;
+mod batch;
+pub mod clock;
+pub mod error;
+mod events;
+mod flow_run;
+pub mod project;
+mod query;
+mod relation;
+pub mod report;
+pub mod sources;
+pub mod state;
+mod target;
+pub mod types;
+mod update;
+
+/// Definitions of pipelines, from SQL text or built in Rust: the crate `strandline-pipeline-sql`.
+pub use strandline_pipeline_sql as definition;
+
+pub use error::{Error, ErrorKind, Result};
+pub use project::{Project, Storage, query, status};
+pub use report::{FlowReport, FlowStatus, Observer, UpdateReport};

@@ -9,6 +9,7 @@ use arrow_schema::{ArrowError, DataType, Field};
 use arrow_select::interleave::interleave;
 
 use super::payload::RowRef;
+use crate::error::CdcError;
 
 /// Source and row of values.
 pub(crate) type Places = Vec<(usize, usize)>;
@@ -77,15 +78,14 @@ pub(crate) fn by_group<T: Copy>(items: &[T], groups: usize, group: impl Fn(&T) -
 }
 
 /// The column that `field` describes, or NULLs where the rows were written before it existed.
-pub(crate) fn column_or_null(rows: &RecordBatch, field: &Field) -> Result<ArrayRef, ArrowError> {
+pub(crate) fn column_or_null(rows: &RecordBatch, field: &Field) -> Result<ArrayRef, CdcError> {
     match rows.column_by_name(field.name()) {
         None => Ok(new_null_array(field.data_type(), rows.num_rows())),
         Some(array) if array.data_type() == field.data_type() => Ok(Arc::clone(array)),
-        Some(array) => Err(ArrowError::SchemaError(format!(
-            "column `{}` has type {}, the flow writes {}",
-            field.name(),
-            array.data_type(),
-            field.data_type()
-        ))),
+        Some(array) => Err(CdcError::SchemaMismatch {
+            what: "stored rows",
+            expected: format!("`{}` {}", field.name(), field.data_type()),
+            found: format!("type {}", array.data_type()),
+        }),
     }
 }

@@ -122,10 +122,14 @@ impl<'a> Input<'a> {
         let payload_fields: Vec<_> =
             spec.payload_by_name.iter().filter_map(|&i| spec.kept.fields().get(i)).collect();
         let wide = payload_fields.iter().all(|f| prior.visible.batch.column_by_name(f.name()).is_some());
-        let values = |rows: &RecordBatch| {
-            payload_fields.iter().map(|f| column_or_null(rows, f)).collect::<Result<Vec<_>, _>>()
+        let values = |rows: &RecordBatch| -> Result<Vec<ArrayRef>, CdcError> {
+            payload_fields.iter().map(|f| column_or_null(rows, f)).collect()
         };
-        let payload = PayloadOrder::new(&[values(&changes.rows)?, values(&prior.visible.batch)?])?;
+        let mut payloads = vec![values(&changes.rows)?];
+        if wide {
+            payloads.push(values(&prior.visible.batch)?);
+        }
+        let payload = PayloadOrder::new(&payloads)?;
         let stored = stored(spec, prior, &hidden_sequence, &index)?;
         Ok(Self { changes, prior, index, stored, batch_at, visible_at, hidden_at, payload, wide })
     }

@@ -264,3 +264,20 @@ fn prior_rows_of_another_schema_are_refused() {
         drop(spec.reconcile(&Prior { visible, hidden }, &batch).unwrap());
     }
 }
+
+#[test]
+fn a_stored_column_of_another_type_is_refused() {
+    for stored_as in [StoredAs::Scd1, StoredAs::Scd2] {
+        let spec = spec(&CdcOptions { stored_as, ..keyed(&["k"]) }, &["k", "a"]).unwrap();
+        let source = RecordBatch::try_from_iter([("k", ints(&[1])), ("a", ints(&[1]))]).unwrap();
+        let batch = ChangeBatch::new(&spec, &source, &ints(&[1]), None).unwrap();
+        let mut fields: Vec<_> = spec.target_schema().fields().iter().map(|f| f.as_ref().clone()).collect();
+        fields[1] = Field::new("a", DataType::Utf8, true);
+        let prior = Prior {
+            visible: Rows::empty(Arc::new(Schema::new(fields))),
+            hidden: Rows::empty(Arc::clone(spec.side_schema())),
+        };
+        let outcome = spec.reconcile(&prior, &batch);
+        assert!(matches!(outcome, Err(CdcError::SchemaMismatch { .. })), "{outcome:?}");
+    }
+}

@@ -1,0 +1,199 @@
+//! How does one micro-batch get into its target, once?
+//!
+//! ```text
+//! look up     prior rows of the batch's keys: target at its newest version, state at the version that this one names
+//! reconcile   strandline-cdc-core
+//! write       data files, state files, state manifest v: nothing of it visible yet
+//! commit      the target, once, with a stamp (flow, incarnation, n, v, epoch)
+//! ```
+//!
+//! One commit decides. If another writer moved the target in between, everything from the look-up on happens again on
+//! the new version: the rows of a target are a function of the set of events, so the order of the two does not matter.
+
+use std::sync::{Arc, Mutex};
+
+use arrow_array::{BooleanArray, RecordBatch, cast::AsArray};
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use futures::{StreamExt, TryStreamExt, future::BoxFuture, stream};
+use strandline_cdc_core::{CdcSpec, ChangeBatch, Counts, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, Rows};
+use strandline_table_formats::{
+    contract::{BatchStream, CommitOutcome, CommitStamp, Committed, LookupPlan, RowStream, StateVersion, Table, TableChange, WriterId},
+    error::{Error as TableError, ErrorKind as TableErrorKind},
+    side_state::SideState,
+};
+
+use crate::{
+    analysis::{DELETE, SEQUENCE},
+    error::{Error, ErrorKind, Result},
+    sources::SourceStream,
+};
+
+/// Conflicts with other writers in a row before a batch gives up.
+const ATTEMPTS: usize = 20;
+
+/// Who commits, and as what.
+#[derive(Debug, Clone)]
+pub(crate) struct Writer {
+    pub(crate) id: WriterId,
+    pub(crate) epoch: u64,
+}
+
+impl Writer {
+    fn stamp(&self, batch: u64, state: StateVersion) -> CommitStamp {
+        CommitStamp { writer: self.id.clone(), batch, state, epoch: self.epoch }
+    }
+}
+
+/// What a batch did.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BatchOutcome {
+    pub(crate) counts: Counts,
+    pub(crate) committed: Option<Committed>,
+    pub(crate) conflicts: u64,
+}
+
+/// Applies change rows to a CDC target. `rows` have the source's columns, [`SEQUENCE`] and perhaps [`DELETE`].
+pub(crate) async fn apply_changes(
+    spec: &CdcSpec,
+    table: &dyn Table,
+    side: &SideState,
+    writer: &Writer,
+    number: u64,
+    rows: &RecordBatch,
+) -> Result<BatchOutcome> {
+    let changes = change_batch(spec, rows)?;
+    let mut outcome = BatchOutcome::default();
+    if changes.is_empty() {
+        return Ok(outcome);
+    }
+    let plan = spec.read_plan(&changes)?;
+    for _ in 0..ATTEMPTS {
+        let base = table.snapshot().await?;
+        if base.last_batch(&writer.id).is_some_and(|last| last >= number) {
+            return Ok(outcome);
+        }
+        let state = side.open(base.state_version()).await?;
+        let hidden = rows_of(state.lookup(&lookup(&plan, &plan.hidden)).await?, spec.side_schema()).await?;
+        let mut wanted = plan.clone();
+        let reconciled = loop {
+            let narrow = narrowed(&base.schema(), wanted.visible.columns.as_deref())?;
+            let visible = rows_of(base.lookup(&lookup(&wanted, &wanted.visible)).await?, &narrow).await?;
+            match spec.reconcile(&Prior { visible, hidden: hidden.clone() }, &changes)? {
+                Reconciliation::Done(reconciled) => break reconciled,
+                Reconciliation::ReadMore(more) => wanted = more,
+            }
+        };
+        let Reconciled { target, side: hidden_changes, counts } = reconciled;
+        outcome.counts = counts;
+        if target.is_empty() && hidden_changes.is_empty() {
+            return Ok(outcome);
+        }
+        let version = side.write(&state, &hidden_changes).await?;
+        let change =
+            TableChange::Rows { deletes: target.deletes.values().to_vec(), inserts: vec![target.inserts] };
+        match table.commit(base.as_ref(), change, &writer.stamp(number, version)).await? {
+            CommitOutcome::Committed(committed) => {
+                outcome.committed = Some(committed);
+                return Ok(outcome);
+            }
+            CommitOutcome::AlreadyApplied { .. } => return Ok(outcome),
+            CommitOutcome::Conflict { .. } => outcome.conflicts += 1,
+        }
+    }
+    Err(busy_target())
+}
+
+fn change_batch(spec: &CdcSpec, rows: &RecordBatch) -> Result<ChangeBatch> {
+    let sequence = rows
+        .column_by_name(SEQUENCE)
+        .ok_or_else(|| Error::new(ErrorKind::Internal, "the change rows have no sequence column"))?;
+    // A condition that is NULL for every row has no type of its own, and deletes nothing.
+    let deletes: Option<&BooleanArray> = rows.column_by_name(DELETE).and_then(|column| column.as_boolean_opt());
+    Ok(ChangeBatch::new(spec, rows, sequence, deletes)?)
+}
+
+fn lookup(plan: &ReadPlan, what: &Lookup) -> LookupPlan {
+    LookupPlan { keys: plan.keys.clone(), columns: what.columns.clone(), bound: what.bound.clone() }
+}
+
+fn narrowed(schema: &SchemaRef, columns: Option<&[String]>) -> Result<SchemaRef> {
+    let Some(columns) = columns else { return Ok(Arc::clone(schema)) };
+    let places: Vec<usize> = columns.iter().filter_map(|name| schema.index_of(name).ok()).collect();
+    Ok(Arc::new(schema.project(&places)?))
+}
+
+async fn rows_of(rows: RowStream, schema: &SchemaRef) -> Result<Rows> {
+    let parts: Vec<Rows> = rows.try_collect().await?;
+    let Some(first) = parts.first() else { return Ok(Rows::empty(Arc::clone(schema))) };
+    let batch = concat_batches(&first.batch.schema(), parts.iter().map(|rows| &rows.batch))?;
+    let ids = parts.iter().flat_map(|rows| rows.ids.values().iter().copied()).collect::<Vec<_>>().into();
+    Ok(Rows { batch, ids })
+}
+
+/// Appends rows to a table, unless there are none. `rows` is called once an attempt.
+pub(crate) async fn append<'a>(
+    table: &dyn Table,
+    writer: &Writer,
+    number: u64,
+    rows: &(dyn Fn() -> BoxFuture<'a, Result<SourceStream>> + Send + Sync),
+) -> Result<BatchOutcome> {
+    let mut outcome = BatchOutcome::default();
+    for _ in 0..ATTEMPTS {
+        let base = table.snapshot().await?;
+        if base.last_batch(&writer.id).is_some_and(|last| last >= number) {
+            return Ok(outcome);
+        }
+        let Some(rows) = unless_empty(rows().await?).await? else { return Ok(outcome) };
+        let stamp = writer.stamp(number, base.state_version());
+        let failure = Failure::default();
+        let change = TableChange::Append(failure.watch(rows));
+        match table.commit(base.as_ref(), change, &stamp).await.map_err(|error| failure.or(error))? {
+            CommitOutcome::Committed(committed) => {
+                outcome.counts.upserted = committed.rows_written;
+                outcome.committed = Some(committed);
+                return Ok(outcome);
+            }
+            CommitOutcome::AlreadyApplied { .. } => return Ok(outcome),
+            CommitOutcome::Conflict { .. } => outcome.conflicts += 1,
+        }
+    }
+    Err(busy_target())
+}
+
+fn busy_target() -> Error {
+    Error::new(ErrorKind::Unavailable, "other writers changed the target again and again while a batch was written")
+        .with("attempts", ATTEMPTS)
+}
+
+async fn unless_empty(mut rows: SourceStream) -> Result<Option<SourceStream>> {
+    while let Some(batch) = rows.next().await.transpose()? {
+        if batch.num_rows() > 0 {
+            return Ok(Some(stream::once(async { Ok(batch) }).chain(rows).boxed()));
+        }
+    }
+    Ok(None)
+}
+
+/// The error that ended a stream of ours while a table read from it: it must come out as it is, not as the table's.
+#[derive(Debug, Clone, Default)]
+struct Failure(Arc<Mutex<Option<Error>>>);
+
+impl Failure {
+    fn watch(&self, rows: SourceStream) -> BatchStream {
+        let slot = Arc::clone(&self.0);
+        rows.map_err(move |error| {
+            let told = TableError::new(TableErrorKind::Invalid, error.to_string());
+            if let Ok(mut slot) = slot.lock() {
+                slot.get_or_insert(error);
+            }
+            told
+        })
+        .boxed()
+    }
+
+    fn or(&self, error: TableError) -> Error {
+        let own = self.0.lock().ok().and_then(|mut slot| slot.take());
+        own.unwrap_or_else(|| error.into())
+    }
+}

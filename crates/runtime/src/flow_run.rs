@@ -1,0 +1,246 @@
+//! How does one flow take everything that its source has, batch by batch, and go on where it stopped?
+//!
+//! For each batch: write the plan, read the slice, apply it, record it as done. A plan that is not recorded as done runs
+//! again first, with the same slice; the target's stamp tells whether anything of it is left to do.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use datafusion::{catalog::TableProvider, dataframe::DataFrame};
+use futures::{FutureExt, StreamExt};
+use serde_json::Value;
+use strandline_cdc_core::CdcSpec;
+use strandline_pipeline_sql::{AutoCdc, FlowDefinition, FlowKind, InputKind, StreamingTable};
+use strandline_table_formats::{
+    contract::{Table, WriterId},
+    side_state::SideState,
+};
+
+use crate::{
+    analysis::{FlowAnalysis, Work, change_rows},
+    batch::{self, BatchOutcome, Writer},
+    clock::rfc3339,
+    error::{Error, ErrorKind, Result},
+    query::{self, Inputs, SourceInput},
+    relation::SnapshotTable,
+    report::{FlowReport, FlowStatus},
+    sources::{FileOptions, FileSource, Source, SourceStream, TableSource},
+    state::{FlowState, Made, engine_path},
+    target,
+    types::conform,
+    update::Context,
+};
+
+/// The incarnation of flows that were never refreshed as a whole.
+const FIRST_INCARNATION: u64 = 0;
+
+/// A flow, ready to take batches.
+pub(crate) struct FlowRun<'a> {
+    context: &'a Context,
+    flow: &'a FlowDefinition,
+    analysis: &'a FlowAnalysis,
+    state: FlowState,
+    source: Box<dyn Source>,
+    table: Arc<dyn Table>,
+    /// Side state of the target; asked for by CDC flows only.
+    side: SideState,
+    writer: Writer,
+    report: FlowReport,
+}
+
+/// When a ONCE flow completed, if it did.
+pub(crate) async fn completed_at(context: &Context, flow: &str) -> Result<Option<String>> {
+    FlowState::new(&context.store, flow, FIRST_INCARNATION).completed_at().await
+}
+
+/// Records that a ONCE flow completed.
+pub(crate) async fn complete(context: &Context, flow: &str) -> Result<()> {
+    FlowState::new(&context.store, flow, FIRST_INCARNATION).complete(rfc3339(context.clock.now())).await
+}
+
+/// Where a flow goes on.
+struct Resumed {
+    next: u64,
+    progress: Value,
+    gives_up_previous: bool,
+}
+
+impl<'a> FlowRun<'a> {
+    /// Opens the flow's source and target.
+    pub(crate) async fn open(
+        context: &'a Context,
+        flow: &'a FlowDefinition,
+        analysis: &'a FlowAnalysis,
+        table: Option<&StreamingTable>,
+    ) -> Result<Self> {
+        let state = FlowState::new(&context.store, &flow.name, FIRST_INCARNATION);
+        let source = open_source(context, analysis).await?;
+        let source = if flow.once {
+            let now = source.available().await?;
+            source.fixed(&state.fixed_input(now).await?)?
+        } else {
+            source
+        };
+        let comment = table.and_then(|table| table.comment.clone());
+        let format = context.format.as_ref();
+        let table = match (&analysis.work, &flow.kind) {
+            (Work::Cdc(spec), FlowKind::AutoCdc(cdc)) => {
+                target::cdc_target(format, &flow.target, spec, &cdc.options.track_history, comment).await?
+            }
+            _ => target::append_target(format, &flow.target, &analysis.target, comment).await?,
+        };
+        let keys = match &analysis.work {
+            Work::Cdc(spec) => spec.key_names().into_iter().map(str::to_owned).collect(),
+            Work::Append => Vec::new(),
+        };
+        let side = SideState::new(Arc::clone(&context.store), engine_path(&["state", &flow.target]), keys);
+        let id = WriterId {
+            pipeline: context.pipeline.clone(),
+            flow: flow.name.clone(),
+            incarnation: FIRST_INCARNATION,
+        };
+        let writer = Writer { id, epoch: context.epoch };
+        let report = FlowReport::new(&flow.name, &flow.target, FlowStatus::Completed);
+        Ok(Self { context, flow, analysis, state, source, table, side, writer, report })
+    }
+
+    /// Takes everything that the source has. The report tells what was done, also when it ends with an error.
+    pub(crate) async fn run(mut self) -> (FlowReport, Result<()>) {
+        let started = self.context.clock.now();
+        let result = self.take_all().await;
+        self.report.elapsed = self.context.clock.now().saturating_sub(started);
+        (self.report, result)
+    }
+
+    async fn take_all(&mut self) -> Result<()> {
+        let Resumed { mut next, mut progress, mut gives_up_previous } = self.resume().await?;
+        while !self.context.is_stopped() {
+            let Some(slice) = self.source.next(&progress).await? else { return Ok(()) };
+            let made = Made { at: rfc3339(self.context.clock.now()), gives_up_previous };
+            let planned = self.state.plan(next, slice, &progress, made).await?;
+            self.take(next, &planned.plan.slice).await?;
+            progress = self.source.advance(progress, &planned.plan.slice)?;
+            next += 1;
+            gives_up_previous = false;
+        }
+        Ok(())
+    }
+
+    /// Finishes the batch that a stopped process may have left, and says where to go on.
+    async fn resume(&mut self) -> Result<Resumed> {
+        let Some((newest, progress)) = self.state.newest(self.source.as_ref()).await? else {
+            return Ok(Resumed { next: 1, progress: self.source.start(), gives_up_previous: false });
+        };
+        let next = newest.number + 1;
+        let (done, _) = self.state.last_done().await?;
+        if done < newest.number {
+            match self.take(newest.number, &newest.plan.slice).await {
+                Ok(()) => {}
+                // Input that was taken away before anything of it was committed is no longer wanted: plan anew without
+                // it. A ONCE flow promised to take all of its input.
+                Err(error) if error.kind() == ErrorKind::NotFound && !self.flow.once => {
+                    return Ok(Resumed { next, progress, gives_up_previous: true });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let progress = self.source.advance(progress, &newest.plan.slice)?;
+        Ok(Resumed { next, progress, gives_up_previous: false })
+    }
+
+    /// Takes one batch. The rows of a planned slice are the same whenever they are read.
+    async fn take(&mut self, number: u64, slice: &Value) -> Result<()> {
+        let outcome = match (&self.analysis.work, &self.flow.kind) {
+            (Work::Cdc(spec), FlowKind::AutoCdc(cdc)) => self.apply(spec, cdc, number, slice).await,
+            _ => self.append(number, slice).await,
+        };
+        let outcome = outcome.map_err(|error| error.with("batch", number))?;
+        self.state.done(number, rfc3339(self.context.clock.now())).await?;
+        self.report.batches += 1;
+        self.report.rows_in += outcome.counts.events;
+        self.report.add(&outcome.counts);
+        self.report.conflicts += outcome.conflicts;
+        self.report.bytes_written += outcome.committed.map_or(0, |committed| committed.bytes_written);
+        self.context.observer.progressed(&self.report);
+        Ok(())
+    }
+
+    async fn apply(&self, spec: &CdcSpec, cdc: &AutoCdc, number: u64, slice: &Value) -> Result<BatchOutcome> {
+        let rows = change_rows(cdc, self.rows(slice).await?)?.collect().await?;
+        let rows = one_batch(&rows, &self.analysis.rows)?;
+        // Flows of one target take turns within a process, so that conflicts stay rare.
+        let turn = self.context.turn(&self.flow.target);
+        let _turn = turn.lock().await;
+        batch::apply_changes(spec, self.table.as_ref(), &self.side, &self.writer, number, &rows).await
+    }
+
+    async fn append(&self, number: u64, slice: &Value) -> Result<BatchOutcome> {
+        let rows = || {
+            let schema = Arc::clone(&self.analysis.target);
+            let rows = async move {
+                let rows = self.rows(slice).await?.execute_stream().await?;
+                let rows = rows.map(move |batch| conform(&batch.map_err(Error::from)?, &schema));
+                Ok(rows.boxed() as SourceStream)
+            };
+            rows.boxed()
+        };
+        let mut outcome = batch::append(self.table.as_ref(), &self.writer, number, &rows).await?;
+        outcome.counts.events = outcome.counts.upserted;
+        Ok(outcome)
+    }
+
+    /// The flow's query over one slice.
+    async fn rows(&self, slice: &Value) -> Result<DataFrame> {
+        let rows = self.source.read(slice).await?;
+        let schema = Arc::clone(&self.analysis.source_schema);
+        let fitted = {
+            let schema = Arc::clone(&schema);
+            rows.map(move |batch| conform(&batch?, &schema)).boxed()
+        };
+        let inputs = Inputs::batch(&self.analysis.source, schema, fitted, self.static_tables().await?)?;
+        query::plan(&self.context.definition, self.flow.query(), &inputs).await
+    }
+
+    /// The tables that the query reads whole, as they are now.
+    async fn static_tables(&self) -> Result<BTreeMap<String, Arc<dyn TableProvider>>> {
+        let mut tables: BTreeMap<String, Arc<dyn TableProvider>> = BTreeMap::new();
+        let views = self.context.definition.datasets.iter().filter_map(|dataset| match dataset {
+            strandline_pipeline_sql::DatasetDefinition::View(view) => Some(&view.query),
+            _ => None,
+        });
+        let inputs = views.chain([self.flow.query()]).flat_map(|query| &query.inputs);
+        for input in inputs.filter(|input| !input.streaming) {
+            let InputKind::Dataset(name) = &input.kind else { continue };
+            if tables.contains_key(name) {
+                continue;
+            }
+            if let Some(table) = self.context.format.open(name).await? {
+                tables.insert(name.clone(), Arc::new(SnapshotTable::new(table.snapshot().await?)));
+            }
+        }
+        Ok(tables)
+    }
+}
+
+async fn open_source(context: &Context, analysis: &FlowAnalysis) -> Result<Box<dyn Source>> {
+    match &analysis.source {
+        SourceInput::Files(call) => {
+            let declared = Some(Arc::clone(&analysis.source_schema));
+            Ok(Box::new(FileSource::open(&call.path, FileOptions::new(call)?, declared).await?))
+        }
+        SourceInput::Table(name) => {
+            let table = context.format.open(name).await?.ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, "the table that the flow reads does not exist").with("table", name)
+            })?;
+            Ok(Box::new(TableSource::open(name, table).await?))
+        }
+    }
+}
+
+/// All rows as one batch in stored types.
+fn one_batch(rows: &[RecordBatch], schema: &SchemaRef) -> Result<RecordBatch> {
+    let fitted = rows.iter().map(|batch| conform(batch, schema)).collect::<Result<Vec<_>>>()?;
+    Ok(concat_batches(schema, &fitted)?)
+}

@@ -1,0 +1,338 @@
+//! A pipeline with the place where it keeps its tables: what can be done with it?
+//!
+//! [`Project::run`], [`Project::dry_run`], [`Project::status`] and [`query`] are all that a user of a pipeline does.
+
+use std::{
+    fmt,
+    path::{Path as FsPath, PathBuf},
+    sync::{Arc, Mutex, atomic::AtomicBool},
+};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use object_store::ObjectStore;
+use serde::Serialize;
+use strandline_flow_graph::Graph;
+use strandline_pipeline_sql::{DatasetDefinition, FlowKind, FlowQuery, InputKind, PipelineDefinition};
+use strandline_table_formats::contract::TableFormat;
+
+use crate::{
+    analysis::{self, Analysis, Work},
+    clock::{Clock, SystemClock, rfc3339},
+    error::{Error, ErrorKind, Result},
+    events::EventLog,
+    query::session,
+    relation::SnapshotTable,
+    report::{NoObserver, Observer, UpdateReport},
+    state::{FlowState, Lease},
+    update::{Context, Update},
+};
+
+/// Where a pipeline keeps its tables and what it remembers.
+#[derive(Clone)]
+pub struct Storage {
+    /// Store of everything that is the engine's own.
+    pub store: Arc<dyn ObjectStore>,
+    /// The tables.
+    pub format: Arc<dyn TableFormat>,
+    /// The folder, where the storage is local: a second process is locked out of it.
+    pub folder: Option<PathBuf>,
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Storage").field("format", &self.format.name()).field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+/// A pipeline and its storage.
+#[derive(Clone)]
+pub struct Project {
+    name: String,
+    definition: PipelineDefinition,
+    storage: Storage,
+    clock: Arc<dyn Clock>,
+    observer: Arc<dyn Observer>,
+    stop: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Project {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Project").field("name", &self.name).field("storage", &self.storage).finish_non_exhaustive()
+    }
+}
+
+/// What a pipeline would do, found out without writing anything.
+#[derive(Debug, Clone, Serialize)]
+pub struct DryRun {
+    /// The graph, a line a flow.
+    pub graph: String,
+    /// Flows in the order in which they would start.
+    pub flows: Vec<FlowOutline>,
+}
+
+/// A flow, as a dry run understood it.
+#[derive(Debug, Clone, Serialize)]
+pub struct FlowOutline {
+    /// The flow.
+    pub flow: String,
+    /// Its target.
+    pub target: String,
+    /// What it does: `append`, or the shape of its target.
+    pub kind: String,
+    /// Keys of a CDC flow.
+    pub keys: Vec<String>,
+    /// Columns that it gives its target, each with its type.
+    pub columns: Vec<(String, String)>,
+}
+
+/// Where a flow stands between two updates.
+#[derive(Debug, Clone, Serialize)]
+pub struct FlowStanding {
+    /// The flow.
+    pub flow: String,
+    /// Batches that are in its target.
+    pub batches: u64,
+    /// When the last of them was done.
+    pub last_done_at: Option<String>,
+    /// When a ONCE flow completed.
+    pub completed_at: Option<String>,
+}
+
+/// A table of the pipeline.
+#[derive(Debug, Clone, Serialize)]
+pub struct TableStanding {
+    /// The table.
+    pub table: String,
+    /// Its version.
+    pub version: u64,
+    /// Version of its side state.
+    pub state_version: u64,
+    /// Columns, each with its type.
+    pub columns: Vec<(String, String)>,
+}
+
+/// Where a pipeline stands between two updates.
+#[derive(Debug, Clone, Serialize)]
+pub struct Status {
+    /// Flows that have run.
+    pub flows: Vec<FlowStanding>,
+    /// Tables that exist.
+    pub tables: Vec<TableStanding>,
+}
+
+impl Project {
+    /// A pipeline named `name`. Relative paths of `read_files` start from `folders[n]` for text of source file `n`.
+    pub fn new(name: &str, definition: PipelineDefinition, folders: &[PathBuf], storage: Storage) -> Self {
+        let mut definition = definition;
+        for query in queries(&mut definition) {
+            resolve_paths(query, folders);
+        }
+        Self {
+            name: name.to_owned(),
+            definition,
+            storage,
+            clock: Arc::new(SystemClock),
+            observer: Arc::new(NoObserver),
+            stop: Arc::default(),
+        }
+    }
+
+    /// Watches updates.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer, ..self }
+    }
+
+    /// Takes the time from `clock`.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// A flag that ends an update between two batches once it is set.
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    /// The pipeline's definition, with paths resolved.
+    pub fn definition(&self) -> &PipelineDefinition {
+        &self.definition
+    }
+
+    async fn analyse(&self) -> Result<(Graph, Analysis), Vec<Error>> {
+        let graph = self.definition.graph().map_err(|errors| {
+            errors.into_iter().map(|e| Error::new(ErrorKind::Definition, e.to_string())).collect::<Vec<_>>()
+        })?;
+        let analysis = analysis::analyse(&self.definition, &graph).await;
+        Ok((graph, analysis))
+    }
+
+    /// Validates everything and writes nothing.
+    ///
+    /// # Errors
+    /// All errors that can be found.
+    pub async fn dry_run(&self) -> Result<DryRun, Vec<Error>> {
+        let (graph, analysis) = self.analyse().await?;
+        let mut errors = Vec::new();
+        let mut flows = Vec::new();
+        let mut analysed = analysis.flows;
+        for &id in graph.topological_order() {
+            let Some(name) = graph.flow(id).map(|flow| flow.name().to_owned()) else { continue };
+            match analysed.remove(&name) {
+                Some(Ok(understood)) => {
+                    if let Err(error) = self.storage.format.check_schema(&understood.target) {
+                        errors.push(Error::from(error).with("flow", &name));
+                    }
+                    flows.push(FlowOutline {
+                        target: graph.flow(id).map(|flow| flow.target().to_owned()).unwrap_or_default(),
+                        flow: name,
+                        kind: match &understood.work {
+                            Work::Append => "append".to_owned(),
+                            Work::Cdc(spec) => spec.stored_as().to_string(),
+                        },
+                        keys: match &understood.work {
+                            Work::Append => Vec::new(),
+                            Work::Cdc(spec) => spec.key_names().into_iter().map(str::to_owned).collect(),
+                        },
+                        columns: columns(&understood.target),
+                    });
+                }
+                Some(Err(error)) => errors.push(error),
+                None => {}
+            }
+        }
+        if errors.is_empty() { Ok(DryRun { graph: graph.to_string(), flows }) } else { Err(errors) }
+    }
+
+    /// Runs one triggered update: every flow takes what is there, and ends.
+    ///
+    /// A flow that fails is told in the report; flows that need it are skipped, others go on.
+    ///
+    /// # Errors
+    /// Errors of the definition, all that can be found, before anything runs; `Busy` when another process runs the
+    /// pipeline; else the state store's.
+    pub async fn run(&self) -> Result<UpdateReport, Vec<Error>> {
+        let (graph, analysis) = self.analyse().await?;
+        let (definition_errors, analysis) = split_definition_errors(analysis);
+        if !definition_errors.is_empty() {
+            return Err(definition_errors);
+        }
+        self.run_analysed(graph, analysis).await.map_err(|error| vec![error])
+    }
+
+    async fn run_analysed(&self, graph: Graph, analysis: Analysis) -> Result<UpdateReport> {
+        let store = Arc::clone(&self.storage.store);
+        let started_at = rfc3339(self.clock.now());
+        let lease = Lease::acquire(Arc::clone(&store), self.storage.folder.as_deref(), started_at).await?;
+        let log = Arc::new(EventLog::new(
+            Arc::clone(&store),
+            Arc::clone(&self.clock),
+            lease.epoch,
+            Arc::clone(&self.observer),
+        ));
+        log.begin(&self.name).await?;
+        let context = Context {
+            definition: self.definition.clone(),
+            pipeline: self.name.clone(),
+            format: Arc::clone(&self.storage.format),
+            store,
+            clock: Arc::clone(&self.clock),
+            observer: Arc::clone(&log) as Arc<dyn Observer>,
+            epoch: lease.epoch,
+            stop: Arc::clone(&self.stop),
+            turns: Mutex::default(),
+        };
+        let report = Update::new(Arc::new(context), graph, analysis).run().await?;
+        log.end(&report).await?;
+        drop(lease);
+        Ok(report)
+    }
+}
+
+/// Errors of the definition stop an update before it starts; other errors are those of one flow.
+fn split_definition_errors(analysis: Analysis) -> (Vec<Error>, Analysis) {
+    let is_definition = |error: &Error| matches!(error.kind(), ErrorKind::Definition | ErrorKind::Unsupported);
+    let mut errors = Vec::new();
+    let mut flows = std::collections::BTreeMap::new();
+    for (name, result) in analysis.flows {
+        match result {
+            Err(error) if is_definition(&error) => errors.push(error),
+            other => drop(flows.insert(name, other)),
+        }
+    }
+    (errors, Analysis { flows })
+}
+
+fn columns(schema: &SchemaRef) -> Vec<(String, String)> {
+    schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect()
+}
+
+fn queries(definition: &mut PipelineDefinition) -> impl Iterator<Item = &mut FlowQuery> {
+    let views = definition.datasets.iter_mut().filter_map(|dataset| match dataset {
+        DatasetDefinition::View(view) => Some(&mut view.query),
+        DatasetDefinition::StreamingTable(_) => None,
+    });
+    let flows = definition.flows.iter_mut().map(|flow| match &mut flow.kind {
+        FlowKind::Append { query } => query,
+        FlowKind::AutoCdc(cdc) => &mut cdc.source,
+        FlowKind::Snapshot(snapshot) => &mut snapshot.source,
+    });
+    views.chain(flows)
+}
+
+fn resolve_paths(query: &mut FlowQuery, folders: &[PathBuf]) {
+    for input in &mut query.inputs {
+        let InputKind::ReadFiles(files) = &mut input.kind else { continue };
+        if FsPath::new(&files.path).is_absolute() || files.path.contains("://") {
+            continue;
+        }
+        if let Some(folder) = folders.get(input.span.file) {
+            let relative = files.path.trim_start_matches("./");
+            files.path = folder.join(relative).to_string_lossy().into_owned();
+        }
+    }
+}
+
+/// Where the pipeline of a storage stands.
+///
+/// # Errors
+/// The store's.
+pub async fn status(storage: &Storage) -> Result<Status> {
+    let mut tables = Vec::new();
+    for name in storage.format.list().await? {
+        if let Some(table) = storage.format.open(&name).await? {
+            let snapshot = table.snapshot().await?;
+            tables.push(TableStanding {
+                table: name,
+                version: snapshot.version().0,
+                state_version: snapshot.state_version().0,
+                columns: columns(&snapshot.schema()),
+            });
+        }
+    }
+    let mut flows = Vec::new();
+    for flow in FlowState::all(&storage.store).await? {
+        let state = FlowState::new(&storage.store, &flow, 0);
+        let (batches, last_done_at) = state.last_done().await?;
+        flows.push(FlowStanding { flow, batches, last_done_at, completed_at: state.completed_at().await? });
+    }
+    Ok(Status { flows, tables })
+}
+
+/// Runs a SQL query over the tables of a storage, by their names. Names are taken as they are written.
+///
+/// # Errors
+/// `Definition` for a query that can't be understood.
+pub async fn query(storage: &Storage, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+    let context = session();
+    for name in storage.format.list().await? {
+        if let Some(table) = storage.format.open(&name).await? {
+            let provider = SnapshotTable::new(table.snapshot().await?);
+            context.register_table(name.as_str(), Arc::new(provider))?;
+        }
+    }
+    let rows = context.sql(sql).await?;
+    let schema = Arc::clone(rows.schema().inner());
+    Ok((schema, rows.collect().await?))
+}

@@ -1,0 +1,208 @@
+//! How is the query of a flow run over one batch of its source?
+//!
+//! A flow has one *source*, which is taken batch by batch; whatever else its query reads is a table that is read whole,
+//! as it is at that moment. Views are expanded where they are used. Since the source comes in pieces, the query must
+//! give the same rows for any cut: projections, filters and joins with tables do, aggregates and sorts do not.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arrow_schema::SchemaRef;
+use datafusion::{
+    catalog::TableProvider,
+    common::tree_node::{TreeNode, TreeNodeRecursion},
+    dataframe::DataFrame,
+    datasource::ViewTable,
+    execution::context::{SessionConfig, SessionContext},
+    logical_expr::LogicalPlan,
+};
+use strandline_pipeline_sql::{DatasetDefinition, FlowQuery, InputKind, PipelineDefinition, QueryInput, ReadFiles};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    relation,
+    sources::SourceStream,
+};
+
+/// A context in which names are taken as they are written (A-33: unquoted names are never folded to lower case).
+pub(crate) fn session() -> SessionContext {
+    let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(true);
+    config.options_mut().sql_parser.enable_ident_normalization = false;
+    config.options_mut().sql_parser.map_string_types_to_utf8view = false;
+    SessionContext::new_with_config(config)
+}
+
+/// What a flow reads batch by batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SourceInput {
+    /// `read_files(..)`.
+    Files(ReadFiles),
+    /// Rows appended to a table of the pipeline.
+    Table(String),
+}
+
+/// The source of a query: the one input that is taken batch by batch.
+///
+/// A streaming query names it with STREAM. A batch query (of a ONCE flow) must have exactly one input.
+pub(crate) fn source_of(definition: &PipelineDefinition, query: &FlowQuery) -> Result<SourceInput> {
+    let mut streams = Vec::new();
+    let mut all = Vec::new();
+    collect_inputs(definition, query, &mut streams, &mut all, 0)?;
+    let candidates = if streams.is_empty() { all } else { streams };
+    match candidates.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(Error::new(ErrorKind::Definition, "the query of the flow reads no file and no table")),
+        several => Err(Error::new(
+            ErrorKind::Unsupported,
+            format!("the query of the flow has {} inputs that would be taken batch by batch", several.len()),
+        )
+        .help("mark one of them with STREAM, and write one flow for each stream")),
+    }
+}
+
+const DEEPEST_VIEW: usize = 64;
+
+fn collect_inputs(
+    definition: &PipelineDefinition,
+    query: &FlowQuery,
+    streams: &mut Vec<SourceInput>,
+    all: &mut Vec<SourceInput>,
+    depth: usize,
+) -> Result<()> {
+    if depth > DEEPEST_VIEW {
+        return Err(Error::new(ErrorKind::Definition, "views are nested too deep"));
+    }
+    for input in &query.inputs {
+        let source = match &input.kind {
+            InputKind::ReadFiles(files) => SourceInput::Files(files.clone()),
+            InputKind::Dataset(name) => match view_of(definition, name) {
+                Some(view) => {
+                    collect_inputs(definition, view, streams, all, depth + 1)?;
+                    continue;
+                }
+                None => SourceInput::Table(name.clone()),
+            },
+        };
+        if input.streaming {
+            streams.push(source.clone());
+        }
+        all.push(source);
+    }
+    Ok(())
+}
+
+fn view_of<'a>(definition: &'a PipelineDefinition, name: &str) -> Option<&'a FlowQuery> {
+    definition.datasets.iter().find_map(|dataset| match dataset {
+        DatasetDefinition::View(view) if view.name == name => Some(&view.query),
+        _ => None,
+    })
+}
+
+/// What stands behind the inputs of a query, for one run of it.
+pub(crate) struct Inputs {
+    /// The rows of the source.
+    pub(crate) source: (SourceInput, Arc<dyn TableProvider>),
+    /// Tables that are read whole, by name.
+    pub(crate) tables: BTreeMap<String, Arc<dyn TableProvider>>,
+}
+
+impl Inputs {
+    /// Inputs with columns and no rows.
+    pub(crate) fn columns_only(
+        source: &SourceInput,
+        schema: SchemaRef,
+        tables: &BTreeMap<String, SchemaRef>,
+    ) -> Result<Self> {
+        let empty = |schema: &SchemaRef| relation::columns_only(Arc::clone(schema));
+        let tables =
+            tables.iter().map(|(name, schema)| Ok((name.clone(), empty(schema)?))).collect::<Result<_>>()?;
+        Ok(Self { source: (source.clone(), empty(&schema)?), tables })
+    }
+
+    /// Inputs for one batch.
+    pub(crate) fn batch(
+        source: &SourceInput,
+        schema: SchemaRef,
+        rows: SourceStream,
+        tables: BTreeMap<String, Arc<dyn TableProvider>>,
+    ) -> Result<Self> {
+        Ok(Self { source: (source.clone(), relation::once(schema, rows)?), tables })
+    }
+
+    fn provider(&self, input: &QueryInput) -> Result<Arc<dyn TableProvider>> {
+        let wanted = match &input.kind {
+            InputKind::ReadFiles(files) => SourceInput::Files(files.clone()),
+            InputKind::Dataset(name) => SourceInput::Table(name.clone()),
+        };
+        if wanted == self.source.0 {
+            return Ok(Arc::clone(&self.source.1));
+        }
+        match &wanted {
+            SourceInput::Table(name) => self.tables.get(name).cloned().ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, "a table that the query reads does not exist yet").with("table", name)
+            }),
+            SourceInput::Files(files) => Err(Error::new(
+                ErrorKind::Unsupported,
+                "files can only be read as the stream of a flow, not joined to it",
+            )
+            .with("path", &files.path)
+            .help("load them into a table of the pipeline and join that")),
+        }
+    }
+}
+
+/// The rows of `query`, lazily.
+pub(crate) async fn plan(definition: &PipelineDefinition, query: &FlowQuery, inputs: &Inputs) -> Result<DataFrame> {
+    plan_at(definition, query, inputs, 0).await
+}
+
+async fn plan_at(
+    definition: &PipelineDefinition,
+    query: &FlowQuery,
+    inputs: &Inputs,
+    depth: usize,
+) -> Result<DataFrame> {
+    if depth > DEEPEST_VIEW {
+        return Err(Error::new(ErrorKind::Definition, "views are nested too deep"));
+    }
+    let context = session();
+    for input in &query.inputs {
+        let view = match &input.kind {
+            InputKind::Dataset(name) => view_of(definition, name),
+            InputKind::ReadFiles(_) => None,
+        };
+        let provider: Arc<dyn TableProvider> = match view {
+            Some(view) => {
+                let rows = Box::pin(plan_at(definition, view, inputs, depth + 1)).await?;
+                Arc::new(ViewTable::new(rows.into_unoptimized_plan(), None))
+            }
+            None => inputs.provider(input)?,
+        };
+        context.register_table(input.placeholder.as_str(), provider)?;
+    }
+    Ok(context.sql(&query.sql).await?)
+}
+
+/// Refuses a plan whose result depends on how its source is cut into batches.
+pub(crate) fn check_batchable(plan: &LogicalPlan) -> Result<()> {
+    let mut whole: Option<&'static str> = None;
+    plan.apply_with_subqueries(|node| {
+        whole = whole.or(match node {
+            LogicalPlan::Aggregate(_) => Some("an aggregate"),
+            LogicalPlan::Window(_) => Some("a window function"),
+            LogicalPlan::Sort(_) => Some("ORDER BY"),
+            LogicalPlan::Limit(_) => Some("LIMIT"),
+            LogicalPlan::Distinct(_) => Some("DISTINCT"),
+            LogicalPlan::RecursiveQuery(_) => Some("a recursive query"),
+            _ => None,
+        });
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    match whole {
+        None => Ok(()),
+        Some(what) => Err(Error::new(
+            ErrorKind::Unsupported,
+            format!("a flow takes its source batch by batch, so its query can't hold {what}"),
+        )
+        .help("project, filter, and join with tables; compute aggregates from the table that the flow fills")),
+    }
+}

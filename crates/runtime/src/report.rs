@@ -1,0 +1,146 @@
+//! What did an update do, flow by flow?
+
+use std::{fmt, time::Duration};
+
+use serde::Serialize;
+use strandline_cdc_core::Counts;
+
+/// How a flow ended, in the words of Lakeflow's event log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum FlowStatus {
+    /// It took all that was there.
+    Completed,
+    /// It failed; what it committed before stays.
+    Failed,
+    /// A flow that it needs failed.
+    Skipped,
+    /// A ONCE flow that completed in an earlier update.
+    Idle,
+    /// The update was stopped.
+    Stopped,
+}
+
+impl fmt::Display for FlowStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Completed => "COMPLETED",
+            Self::Failed => "FAILED",
+            Self::Skipped => "SKIPPED",
+            Self::Idle => "IDLE",
+            Self::Stopped => "STOPPED",
+        })
+    }
+}
+
+/// What a flow did in an update.
+#[derive(Debug, Clone, Serialize)]
+pub struct FlowReport {
+    /// The flow.
+    pub flow: String,
+    /// Its target.
+    pub target: String,
+    /// How it ended.
+    pub status: FlowStatus,
+    /// Batches taken.
+    pub batches: u64,
+    /// Rows that came out of its query.
+    pub rows_in: u64,
+    /// Target rows inserted or rewritten.
+    pub upserted: u64,
+    /// Deletes that removed a row or ended a version.
+    pub deleted: u64,
+    /// Events older than what was known of their key.
+    pub late: u64,
+    /// Upserts that met a different upsert at their own sequence.
+    pub tied: u64,
+    /// Upserts that a newer delete kept out.
+    pub tombstone_defeated: u64,
+    /// Commits that another writer forced to be made again.
+    pub conflicts: u64,
+    /// Bytes of data files written.
+    pub bytes_written: u64,
+    /// Time taken.
+    #[serde(serialize_with = "seconds")]
+    pub elapsed: Duration,
+    /// Why it failed or was skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+fn seconds<S: serde::Serializer>(elapsed: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(elapsed.as_secs_f64())
+}
+
+impl FlowReport {
+    pub(crate) fn new(flow: &str, target: &str, status: FlowStatus) -> Self {
+        Self {
+            flow: flow.to_owned(),
+            target: target.to_owned(),
+            status,
+            batches: 0,
+            rows_in: 0,
+            upserted: 0,
+            deleted: 0,
+            late: 0,
+            tied: 0,
+            tombstone_defeated: 0,
+            conflicts: 0,
+            bytes_written: 0,
+            elapsed: Duration::ZERO,
+            reason: None,
+            help: None,
+        }
+    }
+
+    pub(crate) fn add(&mut self, counts: &Counts) {
+        self.upserted += counts.upserted;
+        self.deleted += counts.deleted;
+        self.late += counts.late;
+        self.tied += counts.tied;
+        self.tombstone_defeated += counts.tombstone_defeated;
+    }
+}
+
+/// What an update did.
+#[derive(Debug, Clone, Serialize)]
+pub struct UpdateReport {
+    /// Flows, in the order of the pipeline's text.
+    pub flows: Vec<FlowReport>,
+    /// Time taken.
+    #[serde(serialize_with = "seconds")]
+    pub elapsed: Duration,
+}
+
+impl UpdateReport {
+    /// True when no flow failed, was skipped or stopped.
+    pub fn is_success(&self) -> bool {
+        self.flows.iter().all(|flow| matches!(flow.status, FlowStatus::Completed | FlowStatus::Idle))
+    }
+}
+
+/// Watches an update, to show its progress.
+///
+/// # Contract
+/// Calls come from several flows at once, and must return quickly.
+pub trait Observer: Send + Sync {
+    /// A flow starts.
+    fn started(&self, flow: &str);
+    /// A flow took a batch; the report holds its sums so far.
+    fn progressed(&self, flow: &FlowReport);
+    /// A flow ended, or will not run.
+    fn ended(&self, flow: &FlowReport);
+}
+
+/// Watches nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {
+    fn started(&self, _: &str) {}
+    fn progressed(&self, _: &FlowReport) {}
+    fn ended(&self, _: &FlowReport) {}
+}

@@ -1,0 +1,36 @@
+//! What does a pipeline remember between its runs, and how does that survive a kill at any moment?
+//!
+//! Everything is kept in small registers on an object store. A [`Register`] is a series of numbered objects, written
+//! with create-only puts; the newest one counts. Nothing is ever changed in place, so a crash leaves the old value or the
+//! new one. Under the pipeline's storage:
+//!
+//! ```text
+//! _strandline/
+//!   lock                                  held by the running process
+//!   epoch/<n>.json                        one a run: fences a process that lost its lock
+//!   flows/<flow>/<incarnation>/plan/<n>.json   which input batch n takes; written before the batch is read
+//!   flows/<flow>/<incarnation>/done/<n>.json   batch n is in the target
+//!   flows/<flow>/<incarnation>/input/1.json    what a ONCE flow will take, fixed before its first batch
+//!   flows/<flow>/<incarnation>/complete/1.json a ONCE flow has taken all of it
+//!   flows/<flow>/schema/1.json            what was inferred of the source
+//!   state/<table>/                        side state of a target, see `strandline_table_formats::side_state`
+//!   events/<n>.jsonl                      event log, one file a run
+//! ```
+
+mod flow;
+mod lease;
+mod register;
+
+pub use flow::{FlowState, Made, Plan, PlannedBatch};
+pub use lease::Lease;
+pub use register::Register;
+
+use object_store::path::Path;
+
+/// Folder of everything that is the engine's own, within a pipeline's storage.
+pub const ENGINE_FOLDER: &str = "_strandline";
+
+/// Path of something of the engine's own. Names of flows and tables are encoded by `Path` where they hold odd characters.
+pub fn engine_path(parts: &[&str]) -> Path {
+    Path::from_iter(std::iter::once(ENGINE_FOLDER).chain(parts.iter().copied()))
+}

@@ -1,0 +1,208 @@
+//! Where does a flow stand? Its plans, what of them is done, and whether it is complete.
+//!
+//! A plan says which input a batch takes, and is written before the batch is read: after a crash the batch runs again
+//! with the same input, or is found in the target. The progress of the source is the fold of all plans; every so often a
+//! plan carries that fold, so that older plans can go.
+
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Register, engine_path};
+use crate::{
+    error::{Error, ErrorKind, Result, store_error},
+    sources::Source,
+};
+
+/// A plan this many after the last one that carried the progress carries it again.
+const PROGRESS_EVERY: u64 = 64;
+
+/// What batch n takes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The input, in the source's own terms.
+    pub slice: Value,
+    /// The source's progress before this batch, in some of the plans: every so often, and where the plan before it was
+    /// given up and must not be folded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Value>,
+    /// The plan before this one was given up: a file of it was taken away before anything of it was committed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gives_up_previous: bool,
+    /// When the plan was made.
+    pub planned_at: String,
+}
+
+/// How a plan came about.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// When.
+    pub at: String,
+    /// It takes the place of the plan before it, of which nothing was committed.
+    pub gives_up_previous: bool,
+}
+
+/// A batch that is planned, and perhaps done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedBatch {
+    /// Its number.
+    pub number: u64,
+    /// Its plan.
+    pub plan: Plan,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Done {
+    done_at: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FixedInput {
+    input: Value,
+}
+
+/// The registers of one incarnation of a flow.
+#[derive(Debug, Clone)]
+pub struct FlowState {
+    plans: Register,
+    done: Register,
+    input: Register,
+    complete: Register,
+}
+
+impl FlowState {
+    /// Incarnation `incarnation` of the flow `flow`.
+    pub fn new(store: &Arc<dyn ObjectStore>, flow: &str, incarnation: u64) -> Self {
+        let incarnation = incarnation.to_string();
+        let register = |name: &str| {
+            Register::new(Arc::clone(store), engine_path(&["flows", flow, incarnation.as_str(), name]))
+        };
+        Self {
+            plans: register("plan"),
+            done: register("done"),
+            input: register("input"),
+            complete: register("complete"),
+        }
+    }
+
+    /// Names of the flows that have state in `store`, sorted.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn all(store: &Arc<dyn ObjectStore>) -> Result<Vec<String>> {
+        let root = engine_path(&["flows"]);
+        let listed = store.list_with_delimiter(Some(&root)).await.map_err(|e| store_error(e, &root))?;
+        let names = listed.common_prefixes.iter().filter_map(|path| path.filename().map(str::to_owned));
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// When the flow completed, if it is a ONCE flow that did.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn completed_at(&self) -> Result<Option<String>> {
+        Ok(self.complete.read::<Done>(1).await?.map(|done| done.done_at))
+    }
+
+    /// Records that a ONCE flow took all of its input.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn complete(&self, at: String) -> Result<()> {
+        self.complete.create(1, &Done { done_at: at }).await.map(drop)
+    }
+
+    /// The input that a ONCE flow fixed before its first batch; `now` is fixed where there is none yet.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn fixed_input(&self, now: Value) -> Result<Value> {
+        if let Some(fixed) = self.input.read::<FixedInput>(1).await? {
+            return Ok(fixed.input);
+        }
+        self.input.create(1, &FixedInput { input: now.clone() }).await?;
+        Ok(now)
+    }
+
+    /// The newest plan, and the source's progress before it. A flow that never planned has neither.
+    ///
+    /// # Errors
+    /// The store's; `State` when a plan that is needed is missing.
+    pub async fn newest(&self, source: &dyn Source) -> Result<Option<(PlannedBatch, Value)>> {
+        let numbers = self.plans.numbers().await?;
+        let Some(&newest) = numbers.last() else { return Ok(None) };
+        let mut plans = Vec::new();
+        for &number in numbers.iter().rev() {
+            let plan: Plan = self.plans.read(number).await?.ok_or_else(|| {
+                Error::new(ErrorKind::State, "a plan vanished while it was read").with("plan", number)
+            })?;
+            let carries = plan.progress.is_some();
+            plans.push(PlannedBatch { number, plan });
+            if carries {
+                break;
+            }
+        }
+        plans.reverse();
+        let mut progress = plans.first().and_then(|first| first.plan.progress.clone()).ok_or_else(|| {
+            Error::new(ErrorKind::State, "the plans of a flow don't tell where it stands").with("newest plan", newest)
+        })?;
+        let mut expected = plans.first().map_or(newest, |first| first.number);
+        let mut last = None;
+        for batch in plans {
+            if batch.number != expected {
+                return Err(Error::new(ErrorKind::State, "a plan of a flow is missing").with("plan", expected));
+            }
+            expected = batch.number + 1;
+            if let Some(PlannedBatch { plan, .. }) = last.replace(batch) {
+                progress = source.advance(progress, &plan.slice)?;
+            }
+        }
+        Ok(last.map(|batch| (batch, progress)))
+    }
+
+    /// Writes plan `number`. `progress` is the source's before it.
+    ///
+    /// # Errors
+    /// `Busy` when the plan exists: another process runs this flow.
+    pub async fn plan(&self, number: u64, slice: Value, progress: &Value, made: Made) -> Result<PlannedBatch> {
+        let carries = number % PROGRESS_EVERY == 1 || made.gives_up_previous;
+        let plan = Plan {
+            slice,
+            progress: carries.then(|| progress.clone()),
+            gives_up_previous: made.gives_up_previous,
+            planned_at: made.at,
+        };
+        if !self.plans.create(number, &plan).await? {
+            return Err(Error::new(ErrorKind::Busy, "another process planned this batch").with("batch", number));
+        }
+        if carries {
+            self.plans.prune_below(number).await?;
+        }
+        Ok(PlannedBatch { number, plan })
+    }
+
+    /// Records that batch `number` is in the target.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn done(&self, number: u64, at: String) -> Result<()> {
+        self.done.create(number, &Done { done_at: at }).await?;
+        if number % PROGRESS_EVERY == 0 {
+            self.done.prune_below(number).await?;
+        }
+        Ok(())
+    }
+
+    /// The newest batch that is recorded as done, 0 for none, and when that was.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn last_done(&self) -> Result<(u64, Option<String>)> {
+        let newest = self.done.newest::<Done>().await?;
+        Ok(newest.map_or((0, None), |(number, done)| (number, Some(done.done_at))))
+    }
+}

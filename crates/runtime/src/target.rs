@@ -1,0 +1,151 @@
+//! How is a target opened or created, and does what it records still fit its flow?
+//!
+//! A CDC target records in its properties what its history was built with. A flow that means something else would make
+//! a mixture of both, so drift is refused by name; a full refresh is the remedy.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arrow_schema::SchemaRef;
+use serde::{Deserialize, Serialize};
+use strandline_cdc_core::{CdcSpec, ColumnSelection};
+use strandline_table_formats::contract::{Table, TableDefinition, TableFormat};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Property that holds the [`Recorded`] meaning of a CDC target.
+const PROPERTY: &str = "strandline.cdc";
+const FORMAT: u32 = 1;
+
+/// What the history of a CDC target was built with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Recorded {
+    format: u32,
+    keys: Vec<(String, String)>,
+    stored_as: String,
+    sequence_type: String,
+    /// The tracked columns, sorted; `None` for "every kept column", which grows with the source.
+    tracked: Option<Vec<String>>,
+    sequence_column: String,
+}
+
+impl Recorded {
+    fn new(spec: &CdcSpec, track_history: &ColumnSelection) -> Self {
+        let kept = spec.kept_schema();
+        let type_of = |name: &str| kept.field_with_name(name).map_or_else(|_| "?".to_owned(), |f| f.data_type().to_string());
+        let mut keys: Vec<_> = spec.key_names().iter().map(|name| ((*name).to_owned(), type_of(name))).collect();
+        keys.sort();
+        let mut tracked: Vec<String> = spec.tracked_names().into_iter().map(str::to_owned).collect();
+        tracked.sort();
+        Self {
+            format: FORMAT,
+            keys,
+            stored_as: spec.stored_as().to_string(),
+            sequence_type: spec.sequence_type().to_string(),
+            tracked: (*track_history != ColumnSelection::All).then_some(tracked),
+            sequence_column: spec.sequence_column_name().to_owned(),
+        }
+    }
+
+    /// Names what differs, with both sides.
+    fn check(&self, now: &Self) -> Result<()> {
+        let print_keys = |keys: &[(String, String)]| {
+            keys.iter().map(|(name, data_type)| format!("{name} {data_type}")).collect::<Vec<_>>().join(", ")
+        };
+        let print_tracked = |tracked: &Option<Vec<String>>| {
+            tracked.as_ref().map_or_else(|| "every column".to_owned(), |names| names.join(", "))
+        };
+        let facts = [
+            ("KEY_SCHEMA_DRIFT", "keys", print_keys(&self.keys), print_keys(&now.keys)),
+            ("SCD_TYPE_DRIFT", "shape", self.stored_as.clone(), now.stored_as.clone()),
+            ("SEQUENCING_TYPE_DRIFT", "sequence type", self.sequence_type.clone(), now.sequence_type.clone()),
+            ("TRACK_HISTORY_DRIFT", "tracked columns", print_tracked(&self.tracked), print_tracked(&now.tracked)),
+            ("SEQUENCE_COLUMN_DRIFT", "sequence column", self.sequence_column.clone(), now.sequence_column.clone()),
+        ];
+        match facts.into_iter().find(|(.., before, now)| before != now) {
+            None => Ok(()),
+            Some((condition, what, before, now)) => Err(Error::new(
+                ErrorKind::State,
+                format!("AUTOCDC_INVALID_STATE.{condition}: the {what} of the target changed"),
+            )
+            .with("recorded", before)
+            .with("now", now)
+            .help("a full refresh rebuilds the target; or give the flow a new target")),
+        }
+    }
+}
+
+/// Opens or creates the target of an append flow.
+pub(crate) async fn append_target(
+    format: &dyn TableFormat,
+    name: &str,
+    schema: &SchemaRef,
+    comment: Option<String>,
+) -> Result<Arc<dyn Table>> {
+    if let Some(table) = format.open(name).await? {
+        if table.snapshot().await?.properties().contains_key(PROPERTY) {
+            return Err(Error::new(ErrorKind::State, "the table is a CDC target, it does not take appended rows"));
+        }
+        return Ok(table);
+    }
+    create(format, name, TableDefinition {
+        schema: Arc::clone(schema),
+        keys: Vec::new(),
+        properties: BTreeMap::new(),
+        comment,
+    })
+    .await
+}
+
+/// Opens or creates the target of a CDC flow, and checks that the flow still means what the target records.
+pub(crate) async fn cdc_target(
+    format: &dyn TableFormat,
+    name: &str,
+    spec: &CdcSpec,
+    track_history: &ColumnSelection,
+    comment: Option<String>,
+) -> Result<Arc<dyn Table>> {
+    let now = Recorded::new(spec, track_history);
+    if let Some(table) = format.open(name).await? {
+        let snapshot = table.snapshot().await?;
+        let text = snapshot.properties().get(PROPERTY).ok_or_else(|| {
+            Error::new(ErrorKind::State, "the table exists and is no CDC target")
+                .help("give the flow another target, or drop the table")
+        })?;
+        let recorded: Recorded = serde_json::from_str(text)
+            .ok()
+            .filter(|recorded: &Recorded| recorded.format == FORMAT)
+            .ok_or_else(|| {
+                Error::new(ErrorKind::State, format!("the property {PROPERTY} of the table can't be read")).with("value", text)
+            })?;
+        recorded.check(&now)?;
+        check_columns(&snapshot.schema(), spec)?;
+        return Ok(table);
+    }
+    let properties = BTreeMap::from([(PROPERTY.to_owned(), serde_json::to_string(&now)?)]);
+    let keys = spec.key_names().into_iter().map(str::to_owned).collect();
+    create(format, name, TableDefinition { schema: Arc::clone(spec.target_schema()), keys, properties, comment }).await
+}
+
+/// Columns may come; one that has changed its type, or that the flow no longer has, is refused.
+fn check_columns(stored: &SchemaRef, spec: &CdcSpec) -> Result<()> {
+    for field in stored.fields() {
+        let Ok(now) = spec.target_schema().field_with_name(field.name()) else {
+            return Err(Error::new(ErrorKind::State, "the flow no longer has a column of its target")
+                .with("column", field.name())
+                .help("select it in the flow's query; taking a column away is not supported yet"));
+        };
+        if now.data_type() != field.data_type() {
+            return Err(Error::new(ErrorKind::State, "a column of the target changed its type")
+                .with("column", field.name())
+                .with("stored", field.data_type())
+                .with("now", now.data_type())
+                .help("cast it in the flow's query to the stored type; a full refresh rebuilds the target with the new one"));
+        }
+    }
+    Ok(())
+}
+
+async fn create(format: &dyn TableFormat, name: &str, definition: TableDefinition) -> Result<Arc<dyn Table>> {
+    format.check_schema(&definition.schema)?;
+    Ok(format.create(name, &definition).await?)
+}

@@ -1,0 +1,106 @@
+//! Killed at any moment and run again: the tables equal those of an undisturbed run.
+//!
+//! The store fails at every operation in turn, before the operation or after it landed, and everything after it fails
+//! too, as if the process had died there. Then the store comes back and the pipeline runs again.
+
+use std::sync::Arc;
+
+use object_store::memory::InMemory;
+use serde_json::json;
+use strandline_testkit::fault::{Fault, FaultStore, Rule};
+
+use crate::pipeline::{Bench, Format, JsonRow};
+
+const PIPELINE: &str = "
+    SET pipelines.maxFlowRetryAttempts = 0;
+    CREATE STREAMING TABLE raw AS
+      SELECT * FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, seq BIGINT, op STRING, v BIGINT', maxFilesPerTrigger => 2);
+    CREATE STREAMING TABLE now;
+    CREATE FLOW now AS AUTO CDC INTO now FROM STREAM(raw) KEYS (k)
+      APPLY AS DELETE WHEN op = 'D' SEQUENCE BY seq COLUMNS * EXCEPT (op, seq) STORED AS SCD TYPE 1;
+    CREATE STREAMING TABLE history;
+    CREATE FLOW history AS AUTO CDC INTO history FROM STREAM(raw) KEYS (k)
+      APPLY AS DELETE WHEN op = 'D' SEQUENCE BY seq COLUMNS * EXCEPT (op, seq) STORED AS SCD TYPE 2 TRACK HISTORY ON (v);";
+
+fn bench() -> (Bench, FaultStore<InMemory>) {
+    let store = FaultStore::new(InMemory::new());
+    let bench = Bench::over(Format::Delta, Arc::new(store.clone()));
+    let change = |k: &str, seq: i64, op: &str, v: i64| json!({ "k": k, "seq": seq, "op": op, "v": v });
+    bench.file("in/1.json", &[change("a", 1, "U", 1), change("b", 2, "U", 1), change("c", 7, "D", 0)]);
+    bench.file("in/2.json", &[change("a", 5, "U", 2), change("a", 3, "U", 1), change("b", 6, "D", 0)]);
+    bench.file("in/3.json", &[change("c", 4, "U", 9), change("a", 2, "U", 8), change("b", 9, "U", 3)]);
+    (bench, store)
+}
+
+async fn tables(bench: &Bench) -> Vec<Vec<JsonRow>> {
+    let mut tables = Vec::new();
+    for sql in [
+        "SELECT * FROM raw ORDER BY k, seq",
+        "SELECT * FROM now ORDER BY k",
+        "SELECT * FROM history ORDER BY k, __START_AT",
+    ] {
+        tables.push(bench.rows(sql).await);
+    }
+    tables
+}
+
+#[tokio::test]
+async fn killing_the_process_at_any_store_operation_changes_nothing() {
+    let (undisturbed, store) = bench();
+    undisturbed.succeed(PIPELINE).await;
+    let operations = store.faults().count();
+    let expected = tables(&undisturbed).await;
+    assert_eq!(expected[1].len(), 2, "{expected:?}");
+    for fault in [Fault::Before, Fault::After] {
+        for n in 1..=operations {
+            let (bench, store) = bench();
+            store.faults().add(Rule::nth(n, fault).and_dies());
+            let first = bench.run(PIPELINE).await;
+            store.faults().revive();
+            if !store.faults().trace().iter().any(|operation| operation.fault.is_some()) {
+                assert!(first.is_ok_and(|report| report.is_success()), "no fault was met at {n}");
+                continue;
+            }
+            bench.succeed(PIPELINE).await;
+            assert_eq!(tables(&bench).await, expected, "killed {fault:?} at operation {n}: {:?}", store.faults().trace());
+        }
+    }
+    eprintln!("{operations} operations, each failed before and after it landed");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_lost_is_settled_by_looking() {
+    // The commit lands, its answer does not arrive, and the process lives on.
+    let (undisturbed, _) = bench();
+    undisturbed.succeed(PIPELINE).await;
+    let expected = tables(&undisturbed).await;
+    for commit in 1..=6 {
+        let (bench, store) = bench();
+        store.faults().add(Rule::nth(commit, Fault::After).on("_delta_log/0"));
+        drop(bench.run(PIPELINE).await);
+        bench.succeed(PIPELINE).await;
+        assert_eq!(tables(&bench).await, expected, "lost the answer of commit {commit}");
+    }
+}
+
+#[tokio::test]
+async fn t12_a_lost_side_state_is_named_and_never_replaced_by_an_empty_one() {
+    use futures::TryStreamExt;
+    use object_store::{ObjectStore, ObjectStoreExt};
+    let (bench, store) = bench();
+    bench.succeed(PIPELINE).await;
+    let before = tables(&bench).await;
+    let root = object_store::path::Path::from("_strandline/state/now");
+    let files: Vec<_> = store.inner().list(Some(&root)).try_collect().await.unwrap();
+    assert!(!files.is_empty());
+    for file in files {
+        store.inner().delete(&file.location).await.unwrap();
+    }
+    bench.file("in/4.json", &[json!({ "k": "c", "seq": 5, "op": "U", "v": 1 })]);
+    let report = bench.run(PIPELINE).await.unwrap();
+    let now = report.flows.iter().find(|flow| flow.flow == "now").unwrap();
+    let reason = now.reason.clone().unwrap_or_default();
+    assert!(reason.contains("state"), "{reason}");
+    assert_eq!(tables(&bench).await[1], before[1]);
+}
+

@@ -1,0 +1,102 @@
+//! A pipeline in a temporary folder, with the rows of its tables as plain JSON.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use object_store::{ObjectStore, memory::InMemory, path::Path as StorePath};
+use serde_json::Value;
+use strandline_runtime::{
+    Error, Project, Storage, UpdateReport,
+    definition::{SourceFile, parse_pipeline},
+};
+use strandline_table_formats::{DeltaFormat, MemoryFormat, TableFormat};
+
+pub(crate) type JsonRow = BTreeMap<String, Value>;
+
+/// The formats that every test of rows runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Memory,
+    Delta,
+}
+
+pub(crate) const FORMATS: [Format; 2] = [Format::Memory, Format::Delta];
+
+/// Input files in a folder of their own, and a storage that outlives runs.
+pub(crate) struct Bench {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) storage: Storage,
+}
+
+impl Bench {
+    pub(crate) fn new(format: Format) -> Self {
+        Self::over(format, Arc::new(InMemory::new()))
+    }
+
+    pub(crate) fn over(format: Format, store: Arc<dyn ObjectStore>) -> Self {
+        let format: Arc<dyn TableFormat> = match format {
+            Format::Memory => Arc::new(MemoryFormat::new()),
+            Format::Delta => Arc::new(DeltaFormat::new(Arc::clone(&store), StorePath::from("tables"))),
+        };
+        Self { folder: tempfile::tempdir().unwrap(), storage: Storage { store, format, folder: None } }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes an input file, one JSON object a line.
+    pub(crate) fn file(&self, name: &str, lines: &[Value]) {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        self.raw_file(name, &text);
+    }
+
+    pub(crate) fn raw_file(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn project(&self, sql: &str) -> Project {
+        let definition = parse_pipeline(&[SourceFile::new("pipeline.sql", sql)])
+            .unwrap_or_else(|errors| panic!("{}", errors.iter().map(|e| e.render(sql)).collect::<String>()));
+        Project::new("test", definition, &[PathBuf::from(self.path())], self.storage.clone())
+    }
+
+    pub(crate) async fn run(&self, sql: &str) -> Result<UpdateReport, Vec<Error>> {
+        self.project(sql).run().await
+    }
+
+    /// Runs, and expects every flow to succeed.
+    pub(crate) async fn succeed(&self, sql: &str) -> UpdateReport {
+        let report = self.run(sql).await.unwrap_or_else(|errors| panic!("{errors:?}"));
+        assert!(report.is_success(), "{report:#?}");
+        report
+    }
+
+    pub(crate) async fn rows(&self, sql: &str) -> Vec<JsonRow> {
+        rows(&self.storage, sql).await
+    }
+
+    pub(crate) async fn version(&self, table: &str) -> u64 {
+        let table = self.storage.format.open(table).await.unwrap().expect("the table exists");
+        table.snapshot().await.unwrap().version().0
+    }
+}
+
+/// Rows of a query, as JSON.
+pub(crate) async fn rows(storage: &Storage, sql: &str) -> Vec<JsonRow> {
+    let (_, batches) = strandline_runtime::query(storage, sql).await.unwrap();
+    let mut writer =
+        arrow_json::WriterBuilder::new().with_explicit_nulls(true).build::<_, arrow_json::writer::JsonArray>(Vec::new());
+    for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+        writer.write(batch).unwrap();
+    }
+    writer.finish().unwrap();
+    let text = writer.into_inner();
+    if text.is_empty() { Vec::new() } else { serde_json::from_slice(&text).unwrap() }
+}
