@@ -33,7 +33,8 @@ def main():
         key = rng.randint(1, CUSTOMERS)
         row = current.get(key)
         if row is None:
-            name = f"{rng.choice(FIRST)} {rng.choice(LAST)}"
+            # Who comes back is the same person.
+            name = f"{FIRST[key * 7 % 20]} {LAST[key * 11 // 20 % 20]}"
             row = {"name": name, "email": f"{name.lower().replace(' ', '.')}{key}@example.com",
                    "city": rng.choice(CITY), "plan": "free"}
             op = "INSERT"

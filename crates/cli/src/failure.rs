@@ -1,7 +1,5 @@
 //! How does the program end when something is wrong, and what does it say?
 
-use std::fmt::Write as _;
-
 use strandline_runtime::{Error, ErrorKind};
 
 /// Why the program ends without success: text for standard error, and its exit code.
@@ -38,14 +36,10 @@ impl From<Vec<Error>> for Failure {
             Some(ErrorKind::Definition | ErrorKind::Unsupported | ErrorKind::NotFound) => WRONG,
             _ => FLOW_FAILED,
         };
-        let mut text = String::new();
-        for error in &errors {
-            // Writing to a string can't fail.
-            _ = writeln!(text, "error: {}", error.full_text());
-            if let Some(help) = error.help_text() {
-                _ = writeln!(text, "  help: {help}");
-            }
-        }
-        Self { text, code }
+        let lines = errors.iter().map(|error| {
+            let help = error.help_text().map(|help| format!("\n  help: {help}"));
+            format!("error: {}{}", error.full_text(), help.unwrap_or_default())
+        });
+        Self { text: lines.collect::<Vec<_>>().join("\n"), code }
     }
 }

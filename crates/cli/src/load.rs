@@ -83,7 +83,8 @@ pub(crate) fn project(args: &PipelineArgs, purpose: Purpose) -> Result<Project, 
         Some(spec) => spec.name.clone(),
         None => args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),
     };
-    let from_spec = spec.as_ref().and_then(|spec| spec.storage.as_ref()).map(|folder| base.join(strip_scheme(folder)));
+    let from_spec =
+        spec.as_ref().and_then(|spec| spec.storage.as_ref()).map(|folder| base.join(strip_scheme(folder)));
     let folder = args.storage.clone().or(from_spec);
     let storage = match folder {
         Some(folder) if purpose == Purpose::Run || folder.is_dir() => storage(&folder, args.format)?,
@@ -118,7 +119,8 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(file).map_err(|e| Failure::wrong(format!("error: {} can't be read: {e}", file.display())))
+    std::fs::read_to_string(file)
+        .map_err(|e| Failure::wrong(format!("error: {} can't be read: {e}", file.display())))
 }
 
 fn read_spec(file: &Path) -> Result<Spec, Failure> {
@@ -131,18 +133,27 @@ fn spec_files(spec: &Spec, base: &Path, file: &Path) -> Result<Vec<PathBuf>, Fai
     for library in &spec.libraries {
         let (Glob::Include { include } | Glob::Path(include)) = &library.glob;
         let pattern = base.join(include);
-        let found = glob::glob(&pattern.to_string_lossy())
-            .map_err(|e| Failure::wrong(format!("error: {}: `{include}` is no pattern: {e}", file.display())))?;
-        let mut found: Vec<PathBuf> =
-            found.filter_map(Result::ok).filter(|path| path.extension().is_some_and(|e| e == "sql")).collect();
+        let found = glob::glob(&pattern.to_string_lossy()).map_err(|e| {
+            Failure::wrong(format!("error: {}: `{include}` is no pattern: {e}", file.display()))
+        })?;
+        let mut found: Vec<PathBuf> = found
+            .filter_map(Result::ok)
+            .filter(|path| path.extension().is_some_and(|e| e == "sql"))
+            .collect();
         if found.is_empty() {
-            return Err(Failure::wrong(format!("error: {}: no SQL file matches `{include}`", file.display())));
+            return Err(Failure::wrong(format!(
+                "error: {}: no SQL file matches `{include}`",
+                file.display()
+            )));
         }
         found.sort();
         files.extend(found.into_iter().filter(|path| !files.contains(path)).collect::<Vec<_>>());
     }
     if files.is_empty() {
-        return Err(Failure::wrong(format!("error: {} names no SQL files under `libraries`", file.display())));
+        return Err(Failure::wrong(format!(
+            "error: {} names no SQL files under `libraries`",
+            file.display()
+        )));
     }
     Ok(files)
 }
@@ -154,7 +165,8 @@ fn parse(files: &[PathBuf]) -> Result<PipelineDefinition, Failure> {
         .collect::<Result<Vec<_>, Failure>>()?;
     parse_pipeline(&sources).map_err(|errors| {
         let shown = errors.iter().map(|error| {
-            let text = sources.iter().find(|source| source.name == error.file).map_or("", |source| &source.text);
+            let text =
+                sources.iter().find(|source| source.name == error.file).map_or("", |source| &source.text);
             error.render(text)
         });
         Failure::wrong(shown.collect::<Vec<_>>().join("\n"))

@@ -29,9 +29,8 @@ fn end(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            use std::io::Write as _;
             if !failure.text.is_empty() {
-                _ = writeln!(std::io::stderr().lock(), "{}", failure.text.trim_end());
+                show::say_err(failure.text.trim_end());
             }
             ExitCode::from(failure.code)
         }
@@ -79,5 +78,6 @@ async fn dry_run(pipeline: &PipelineArgs, json: bool) -> Result<(), Failure> {
 }
 
 fn to_json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value).map_err(|e| Failure::wrong(format!("error: the report can't be printed: {e}")))
+    serde_json::to_string_pretty(value)
+        .map_err(|e| Failure::wrong(format!("error: the report can't be printed: {e}")))
 }

@@ -6,13 +6,15 @@ use arrow_schema::SchemaRef;
 use crate::{args::Output, failure::Failure, show::say};
 
 pub(crate) fn print(schema: &SchemaRef, batches: &[RecordBatch], output: Output) -> Result<(), Failure> {
-    let failed = |e: arrow_schema::ArrowError| Failure::wrong(format!("error: the rows can't be printed: {e}"));
+    let failed =
+        |e: arrow_schema::ArrowError| Failure::wrong(format!("error: the rows can't be printed: {e}"));
     match output {
         Output::Table => {
             let options = arrow_cast::display::FormatOptions::default().with_null("NULL");
             let empty = RecordBatch::new_empty(SchemaRef::clone(schema));
             let batches = if batches.is_empty() { std::slice::from_ref(&empty) } else { batches };
-            let table = arrow_cast::pretty::pretty_format_batches_with_options(batches, &options).map_err(failed)?;
+            let table =
+                arrow_cast::pretty::pretty_format_batches_with_options(batches, &options).map_err(failed)?;
             say(&table.to_string());
         }
         Output::Json => {

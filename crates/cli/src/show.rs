@@ -67,12 +67,12 @@ impl Observer for Progress {
 /// Prints to standard output; a reader that has gone away (`| head`) is no error.
 pub(crate) fn say(text: &str) {
     use std::io::Write as _;
-    _ = writeln!(std::io::stdout().lock(), "{text}");
+    drop(writeln!(std::io::stdout().lock(), "{text}"));
 }
 
-fn say_err(text: &str) {
+pub(crate) fn say_err(text: &str) {
     use std::io::Write as _;
-    _ = writeln!(std::io::stderr().lock(), "{text}");
+    drop(writeln!(std::io::stderr().lock(), "{text}"));
 }
 
 /// The closing table of an update.
@@ -100,7 +100,8 @@ pub(crate) fn report(report: &UpdateReport) -> String {
 pub(crate) fn dry_run(dry: &DryRun) -> String {
     let mut lines = vec![dry.graph.trim_end().to_owned()];
     for flow in &dry.flows {
-        let keys = if flow.keys.is_empty() { String::new() } else { format!(", keys {}", flow.keys.join(", ")) };
+        let keys =
+            if flow.keys.is_empty() { String::new() } else { format!(", keys {}", flow.keys.join(", ")) };
         lines.push(format!("\n{} -> {} ({}{keys})", flow.flow, flow.target, flow.kind));
         lines.extend(flow.columns.iter().map(|(name, data_type)| format!("    {name}  {data_type}")));
     }
@@ -136,7 +137,11 @@ fn table(header: &[&str], rows: &[Vec<String>], left: usize) -> String {
     };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let numeric = |column: usize| {
-        column >= left && rows.iter().filter_map(|row| row.get(column)).all(|c| c.chars().all(|c| "0123456789.,".contains(c)))
+        column >= left
+            && rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .all(|c| c.chars().all(|c| "0123456789.,".contains(c)))
     };
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let padded = cells.zip(&widths).enumerate().map(|(i, (cell, &width))| {

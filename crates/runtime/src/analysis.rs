@@ -9,7 +9,9 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::{dataframe::DataFrame, logical_expr::ident};
 use strandline_cdc_core::{CdcOptions, CdcSpec, ColumnSelection, SequenceColumn, StoredAs, names};
 use strandline_flow_graph::Graph;
-use strandline_pipeline_sql::{AutoCdc, DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, StreamingTable};
+use strandline_pipeline_sql::{
+    AutoCdc, DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, StreamingTable,
+};
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -56,13 +58,15 @@ pub(crate) async fn analyse(definition: &PipelineDefinition, graph: &Graph) -> A
     let mut tables: BTreeMap<String, SchemaRef> = BTreeMap::new();
     let mut flows = BTreeMap::new();
     for &id in graph.topological_order() {
-        let Some(flow) = graph.flow(id).and_then(|f| definition.flows.iter().find(|d| d.name == f.name())) else {
+        let Some(flow) = graph.flow(id).and_then(|f| definition.flows.iter().find(|d| d.name == f.name()))
+        else {
             continue;
         };
         let analysed = analyse_flow(definition, flow, &tables).await.map_err(|e| e.with("flow", &flow.name));
         if let Ok(analysis) = &analysed {
             let known = tables.remove(&flow.target);
-            let merged = known.map_or_else(|| Arc::clone(&analysis.target), |known| union(&known, &analysis.target));
+            let merged =
+                known.map_or_else(|| Arc::clone(&analysis.target), |known| union(&known, &analysis.target));
             tables.insert(flow.target.clone(), merged);
         }
         flows.insert(flow.name.clone(), analysed);
@@ -91,8 +95,11 @@ async fn analyse_flow(
             None => FileSource::open(&call.path, FileOptions::new(call)?, None).await?.schema(),
         },
         SourceInput::Table(name) => Arc::clone(tables.get(name).ok_or_else(|| {
-            Error::new(ErrorKind::Definition, "the table that the flow reads has no flow that could be analysed")
-                .with("table", name)
+            Error::new(
+                ErrorKind::Definition,
+                "the table that the flow reads has no flow that could be analysed",
+            )
+            .with("table", name)
         })?),
     };
     let inputs = Inputs::columns_only(&source, Arc::clone(&source_schema), tables)?;
@@ -117,13 +124,17 @@ async fn analyse_flow(
             let target = Arc::clone(spec.target_schema());
             Ok(FlowAnalysis { source, source_schema, rows, work: Work::Cdc(Box::new(spec)), target })
         }
-        FlowKind::Snapshot(_) => Err(Error::new(ErrorKind::Unsupported, "not supported yet: AUTO CDC FROM SNAPSHOT")),
+        FlowKind::Snapshot(_) => {
+            Err(Error::new(ErrorKind::Unsupported, "not supported yet: AUTO CDC FROM SNAPSHOT"))
+        }
     }
 }
 
 /// The columns of an append target: the declared ones, or the query's.
 fn append_target(table: Option<&StreamingTable>, rows: &SchemaRef) -> Result<SchemaRef> {
-    if let Some(reserved) = rows.fields().iter().find(|field| field.name().starts_with(names::RESERVED_PREFIX)) {
+    if let Some(reserved) =
+        rows.fields().iter().find(|field| field.name().starts_with(names::RESERVED_PREFIX))
+    {
         return Err(Error::new(ErrorKind::Definition, "a column carries a name that the engine reserves")
             .with("column", reserved.name()));
     }
@@ -142,9 +153,12 @@ fn append_target(table: Option<&StreamingTable>, rows: &SchemaRef) -> Result<Sch
                     .help("cast it in the flow's query"));
             }
             Err(_) => {
-                return Err(Error::new(ErrorKind::Definition, "the target does not declare a column that the flow has")
-                    .with("column", field.name())
-                    .help("declare it, or drop it from the flow's query"));
+                return Err(Error::new(
+                    ErrorKind::Definition,
+                    "the target does not declare a column that the flow has",
+                )
+                .with("column", field.name())
+                .help("declare it, or drop it from the flow's query"));
             }
         }
     }
@@ -161,16 +175,22 @@ fn check_declared(table: Option<&StreamingTable>, spec: &CdcSpec) -> Result<()> 
             continue;
         }
         let found = found.map_or_else(|| "none".to_owned(), ToString::to_string);
-        return Err(Error::new(ErrorKind::Definition, "the declared columns of the target are not those of its flow")
-            .with("column", field.name())
-            .with("declared", found)
-            .with("needed", field.data_type())
-            .help("declare it so, or declare no columns"));
+        return Err(Error::new(
+            ErrorKind::Definition,
+            "the declared columns of the target are not those of its flow",
+        )
+        .with("column", field.name())
+        .with("declared", found)
+        .with("needed", field.data_type())
+        .help("declare it so, or declare no columns"));
     }
     for field in declared.fields() {
         if spec.target_schema().field_with_name(field.name()).is_err() {
-            return Err(Error::new(ErrorKind::Definition, "the target declares a column that its flow does not have")
-                .with("column", field.name()));
+            return Err(Error::new(
+                ErrorKind::Definition,
+                "the target declares a column that its flow does not have",
+            )
+            .with("column", field.name()));
         }
     }
     Ok(())

@@ -16,9 +16,14 @@ use arrow_array::{BooleanArray, RecordBatch, cast::AsArray};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use futures::{StreamExt, TryStreamExt, future::BoxFuture, stream};
-use strandline_cdc_core::{CdcSpec, ChangeBatch, Counts, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, Rows};
+use strandline_cdc_core::{
+    CdcSpec, ChangeBatch, Counts, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, Rows,
+};
 use strandline_table_formats::{
-    contract::{BatchStream, CommitOutcome, CommitStamp, Committed, LookupPlan, RowStream, StateVersion, Table, TableChange, WriterId},
+    contract::{
+        BatchStream, CommitOutcome, CommitStamp, Committed, LookupPlan, RowStream, StateVersion, Table,
+        TableChange, WriterId,
+    },
     error::{Error as TableError, ErrorKind as TableErrorKind},
     side_state::SideState,
 };
@@ -109,7 +114,8 @@ fn change_batch(spec: &CdcSpec, rows: &RecordBatch) -> Result<ChangeBatch> {
         .column_by_name(SEQUENCE)
         .ok_or_else(|| Error::new(ErrorKind::Internal, "the change rows have no sequence column"))?;
     // A condition that is NULL for every row has no type of its own, and deletes nothing.
-    let deletes: Option<&BooleanArray> = rows.column_by_name(DELETE).and_then(|column| column.as_boolean_opt());
+    let deletes: Option<&BooleanArray> =
+        rows.column_by_name(DELETE).and_then(|column| column.as_boolean_opt());
     Ok(ChangeBatch::new(spec, rows, sequence, deletes)?)
 }
 
@@ -162,8 +168,11 @@ pub(crate) async fn append<'a>(
 }
 
 fn busy_target() -> Error {
-    Error::new(ErrorKind::Unavailable, "other writers changed the target again and again while a batch was written")
-        .with("attempts", ATTEMPTS)
+    Error::new(
+        ErrorKind::Unavailable,
+        "other writers changed the target again and again while a batch was written",
+    )
+    .with("attempts", ATTEMPTS)
 }
 
 async fn unless_empty(mut rows: SourceStream) -> Result<Option<SourceStream>> {

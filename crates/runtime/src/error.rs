@@ -158,7 +158,9 @@ impl From<datafusion::error::DataFusionError> for Error {
             E::Context(_, inner) => Self::from(*inner),
             other => {
                 let kind = match other.find_root() {
-                    E::Plan(_) | E::SchemaError(..) | E::SQL(..) | E::NotImplemented(_) => ErrorKind::Definition,
+                    E::Plan(_) | E::SchemaError(..) | E::SQL(..) | E::NotImplemented(_) => {
+                        ErrorKind::Definition
+                    }
                     _ => ErrorKind::Data,
                 };
                 Self::new(kind, other.strip_backtrace())
@@ -189,9 +191,15 @@ impl From<Error> for datafusion::error::DataFusionError {
 pub(crate) fn store_error(error: object_store::Error, path: &impl fmt::Display) -> Error {
     let kind = match error {
         object_store::Error::NotFound { .. } => ErrorKind::NotFound,
-        object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. } => ErrorKind::Busy,
-        object_store::Error::NotSupported { .. } | object_store::Error::NotImplemented { .. } => ErrorKind::Unsupported,
-        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => ErrorKind::State,
+        object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. } => {
+            ErrorKind::Busy
+        }
+        object_store::Error::NotSupported { .. } | object_store::Error::NotImplemented { .. } => {
+            ErrorKind::Unsupported
+        }
+        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
+            ErrorKind::State
+        }
         _ => ErrorKind::Unavailable,
     };
     Error::new(kind, "the store failed").with("path", path).because(error)

@@ -25,7 +25,12 @@ pub(crate) struct EventLog {
 }
 
 impl EventLog {
-    pub(crate) fn new(store: Arc<dyn ObjectStore>, clock: Arc<dyn Clock>, epoch: u64, next: Arc<dyn Observer>) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn ObjectStore>,
+        clock: Arc<dyn Clock>,
+        epoch: u64,
+        next: Arc<dyn Observer>,
+    ) -> Self {
         Self { store, clock, epoch, lines: Mutex::default(), next }
     }
 
@@ -52,7 +57,11 @@ impl EventLog {
     /// Notes how the update ended.
     pub(crate) async fn end(&self, report: &UpdateReport) -> Result<()> {
         let (state, level) = if report.is_success() { ("COMPLETED", "INFO") } else { ("FAILED", "ERROR") };
-        self.note("update_progress", level, &json!({ "state": state, "seconds": report.elapsed.as_secs_f64() }));
+        self.note(
+            "update_progress",
+            level,
+            &json!({ "state": state, "seconds": report.elapsed.as_secs_f64() }),
+        );
         self.flush().await
     }
 

@@ -232,7 +232,8 @@ async fn open_source(context: &Context, analysis: &FlowAnalysis) -> Result<Box<d
         }
         SourceInput::Table(name) => {
             let table = context.format.open(name).await?.ok_or_else(|| {
-                Error::new(ErrorKind::NotFound, "the table that the flow reads does not exist").with("table", name)
+                Error::new(ErrorKind::NotFound, "the table that the flow reads does not exist")
+                    .with("table", name)
             })?;
             Ok(Box::new(TableSource::open(name, table).await?))
         }

@@ -41,7 +41,10 @@ pub struct Storage {
 
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Storage").field("format", &self.format.name()).field("folder", &self.folder).finish_non_exhaustive()
+        f.debug_struct("Storage")
+            .field("format", &self.format.name())
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
     }
 }
 
@@ -58,7 +61,10 @@ pub struct Project {
 
 impl fmt::Debug for Project {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Project").field("name", &self.name).field("storage", &self.storage).finish_non_exhaustive()
+        f.debug_struct("Project")
+            .field("name", &self.name)
+            .field("storage", &self.storage)
+            .finish_non_exhaustive()
     }
 }
 
@@ -252,7 +258,8 @@ impl Project {
 
 /// Errors of the definition stop an update before it starts; other errors are those of one flow.
 fn split_definition_errors(analysis: Analysis) -> (Vec<Error>, Analysis) {
-    let is_definition = |error: &Error| matches!(error.kind(), ErrorKind::Definition | ErrorKind::Unsupported);
+    let is_definition =
+        |error: &Error| matches!(error.kind(), ErrorKind::Definition | ErrorKind::Unsupported);
     let mut errors = Vec::new();
     let mut flows = std::collections::BTreeMap::new();
     for (name, result) in analysis.flows {

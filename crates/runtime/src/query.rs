@@ -9,13 +9,15 @@ use std::{collections::BTreeMap, sync::Arc};
 use arrow_schema::SchemaRef;
 use datafusion::{
     catalog::TableProvider,
-    common::tree_node::{TreeNode, TreeNodeRecursion},
+    common::tree_node::TreeNodeRecursion,
     dataframe::DataFrame,
     datasource::ViewTable,
     execution::context::{SessionConfig, SessionContext},
     logical_expr::LogicalPlan,
 };
-use strandline_pipeline_sql::{DatasetDefinition, FlowQuery, InputKind, PipelineDefinition, QueryInput, ReadFiles};
+use strandline_pipeline_sql::{
+    DatasetDefinition, FlowQuery, InputKind, PipelineDefinition, QueryInput, ReadFiles,
+};
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -138,7 +140,8 @@ impl Inputs {
         }
         match &wanted {
             SourceInput::Table(name) => self.tables.get(name).cloned().ok_or_else(|| {
-                Error::new(ErrorKind::NotFound, "a table that the query reads does not exist yet").with("table", name)
+                Error::new(ErrorKind::NotFound, "a table that the query reads does not exist yet")
+                    .with("table", name)
             }),
             SourceInput::Files(files) => Err(Error::new(
                 ErrorKind::Unsupported,
@@ -151,7 +154,11 @@ impl Inputs {
 }
 
 /// The rows of `query`, lazily.
-pub(crate) async fn plan(definition: &PipelineDefinition, query: &FlowQuery, inputs: &Inputs) -> Result<DataFrame> {
+pub(crate) async fn plan(
+    definition: &PipelineDefinition,
+    query: &FlowQuery,
+    inputs: &Inputs,
+) -> Result<DataFrame> {
     plan_at(definition, query, inputs, 0).await
 }
 
@@ -203,6 +210,8 @@ pub(crate) fn check_batchable(plan: &LogicalPlan) -> Result<()> {
             ErrorKind::Unsupported,
             format!("a flow takes its source batch by batch, so its query can't hold {what}"),
         )
-        .help("project, filter, and join with tables; compute aggregates from the table that the flow fills")),
+        .help(
+            "project, filter, and join with tables; compute aggregates from the table that the flow fills",
+        )),
     }
 }

@@ -54,8 +54,12 @@ impl PartitionStream for OneStream {
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let rows = self.rows.lock().ok().and_then(|mut rows| rows.take());
         let rows = rows.unwrap_or_else(|| {
-            let twice = Error::new(crate::error::ErrorKind::Unsupported, "a query reads its stream more than once");
-            stream::once(async { Err(twice.help("read it once; join with tables instead of the stream itself")) }).boxed()
+            let twice =
+                Error::new(crate::error::ErrorKind::Unsupported, "a query reads its stream more than once");
+            stream::once(async {
+                Err(twice.help("read it once; join with tables instead of the stream itself"))
+            })
+            .boxed()
         });
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), rows.map_err(DataFusionError::from)))
     }

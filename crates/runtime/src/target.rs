@@ -31,8 +31,11 @@ struct Recorded {
 impl Recorded {
     fn new(spec: &CdcSpec, track_history: &ColumnSelection) -> Self {
         let kept = spec.kept_schema();
-        let type_of = |name: &str| kept.field_with_name(name).map_or_else(|_| "?".to_owned(), |f| f.data_type().to_string());
-        let mut keys: Vec<_> = spec.key_names().iter().map(|name| ((*name).to_owned(), type_of(name))).collect();
+        let type_of = |name: &str| {
+            kept.field_with_name(name).map_or_else(|_| "?".to_owned(), |f| f.data_type().to_string())
+        };
+        let mut keys: Vec<_> =
+            spec.key_names().iter().map(|name| ((*name).to_owned(), type_of(name))).collect();
         keys.sort();
         let mut tracked: Vec<String> = spec.tracked_names().into_iter().map(str::to_owned).collect();
         tracked.sort();
@@ -58,8 +61,18 @@ impl Recorded {
             ("KEY_SCHEMA_DRIFT", "keys", print_keys(&self.keys), print_keys(&now.keys)),
             ("SCD_TYPE_DRIFT", "shape", self.stored_as.clone(), now.stored_as.clone()),
             ("SEQUENCING_TYPE_DRIFT", "sequence type", self.sequence_type.clone(), now.sequence_type.clone()),
-            ("TRACK_HISTORY_DRIFT", "tracked columns", print_tracked(&self.tracked), print_tracked(&now.tracked)),
-            ("SEQUENCE_COLUMN_DRIFT", "sequence column", self.sequence_column.clone(), now.sequence_column.clone()),
+            (
+                "TRACK_HISTORY_DRIFT",
+                "tracked columns",
+                print_tracked(&self.tracked),
+                print_tracked(&now.tracked),
+            ),
+            (
+                "SEQUENCE_COLUMN_DRIFT",
+                "sequence column",
+                self.sequence_column.clone(),
+                now.sequence_column.clone(),
+            ),
         ];
         match facts.into_iter().find(|(.., before, now)| before != now) {
             None => Ok(()),
@@ -83,16 +96,23 @@ pub(crate) async fn append_target(
 ) -> Result<Arc<dyn Table>> {
     if let Some(table) = format.open(name).await? {
         if table.snapshot().await?.properties().contains_key(PROPERTY) {
-            return Err(Error::new(ErrorKind::State, "the table is a CDC target, it does not take appended rows"));
+            return Err(Error::new(
+                ErrorKind::State,
+                "the table is a CDC target, it does not take appended rows",
+            ));
         }
         return Ok(table);
     }
-    create(format, name, TableDefinition {
-        schema: Arc::clone(schema),
-        keys: Vec::new(),
-        properties: BTreeMap::new(),
-        comment,
-    })
+    create(
+        format,
+        name,
+        TableDefinition {
+            schema: Arc::clone(schema),
+            keys: Vec::new(),
+            properties: BTreeMap::new(),
+            comment,
+        },
+    )
     .await
 }
 
@@ -115,7 +135,8 @@ pub(crate) async fn cdc_target(
             .ok()
             .filter(|recorded: &Recorded| recorded.format == FORMAT)
             .ok_or_else(|| {
-                Error::new(ErrorKind::State, format!("the property {PROPERTY} of the table can't be read")).with("value", text)
+                Error::new(ErrorKind::State, format!("the property {PROPERTY} of the table can't be read"))
+                    .with("value", text)
             })?;
         recorded.check(&now)?;
         check_columns(&snapshot.schema(), spec)?;
@@ -123,7 +144,12 @@ pub(crate) async fn cdc_target(
     }
     let properties = BTreeMap::from([(PROPERTY.to_owned(), serde_json::to_string(&now)?)]);
     let keys = spec.key_names().into_iter().map(str::to_owned).collect();
-    create(format, name, TableDefinition { schema: Arc::clone(spec.target_schema()), keys, properties, comment }).await
+    create(
+        format,
+        name,
+        TableDefinition { schema: Arc::clone(spec.target_schema()), keys, properties, comment },
+    )
+    .await
 }
 
 /// Columns may come; one that has changed its type, or that the flow no longer has, is refused.

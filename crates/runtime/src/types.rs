@@ -53,7 +53,9 @@ fn type_of(sql: &SqlType) -> DataType {
 
 /// The schema in which rows of `schema` are stored; every column may be NULL.
 pub fn storable(schema: &Schema) -> Schema {
-    Schema::new(schema.fields().iter().map(|field| storable_field(field).with_nullable(true)).collect::<Vec<_>>())
+    Schema::new(
+        schema.fields().iter().map(|field| storable_field(field).with_nullable(true)).collect::<Vec<_>>(),
+    )
 }
 
 fn storable_field(field: &Field) -> Field {
@@ -75,9 +77,10 @@ fn storable_type(data_type: &DataType) -> DataType {
         }
         DataType::Decimal32(p, s) | DataType::Decimal64(p, s) => DataType::Decimal128(*p, *s),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(nested).collect()),
-        DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item) | DataType::LargeListView(item) => {
-            DataType::List(nested(item))
-        }
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item) => DataType::List(nested(item)),
         other => other.clone(),
     }
 }
@@ -140,11 +143,14 @@ pub fn cast_exactly(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
     if let DataType::Timestamp(TimeUnit::Nanosecond, _) = from {
         let nanos = column.as_primitive::<TimestampNanosecondType>();
         if let Some(row) = (0..nanos.len()).find(|&row| nanos.is_valid(row) && nanos.value(row) % 1000 != 0) {
-            return Err(Error::new(ErrorKind::Data, "a timestamp is finer than microseconds, which tables hold")
-                .with("column", field.name())
-                .with("row", row)
-                .with("nanoseconds since 1970", nanos.value(row))
-                .help("round it in the flow's query, for example with date_trunc('microsecond', ..)"));
+            return Err(Error::new(
+                ErrorKind::Data,
+                "a timestamp is finer than microseconds, which tables hold",
+            )
+            .with("column", field.name())
+            .with("row", row)
+            .with("nanoseconds since 1970", nanos.value(row))
+            .help("round it in the flow's query, for example with date_trunc('microsecond', ..)"));
         }
     }
     let strict = CastOptions { safe: false, ..CastOptions::default() };

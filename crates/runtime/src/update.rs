@@ -10,7 +10,8 @@ use std::{
 
 use object_store::ObjectStore;
 use strandline_flow_graph::{
-    Action, Completions, FlowId, FlowState, Graph, Input, Outcome, Scheduler, Settings, Timestamp, UpdateRequest,
+    Action, Completions, FlowId, FlowState, Graph, Input, Outcome, Scheduler, Settings, Timestamp,
+    UpdateRequest,
 };
 use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
@@ -81,7 +82,14 @@ impl Update {
                 Err(error) => drop(broken.insert(name, error)),
             }
         }
-        Self { context, graph, analysis: understood, broken, reports: BTreeMap::new(), running: JoinSet::new() }
+        Self {
+            context,
+            graph,
+            analysis: understood,
+            broken,
+            reports: BTreeMap::new(),
+            running: JoinSet::new(),
+        }
     }
 
     /// Runs the update to its end.
@@ -95,7 +103,8 @@ impl Update {
         }
         let completions: Completions = completions.into_iter().collect();
         let settings = settings(&self.context.definition)?;
-        let mut scheduler = Scheduler::start(self.graph.clone(), &UpdateRequest::refresh_all(), &completions, settings);
+        let mut scheduler =
+            Scheduler::start(self.graph.clone(), &UpdateRequest::refresh_all(), &completions, settings);
         self.obey(&mut scheduler).await?;
         let flows = self.closing_reports(&scheduler);
         let elapsed = self.context.clock.now().saturating_sub(started);
@@ -122,7 +131,12 @@ impl Update {
                     // The flow sees the stop flag between two batches.
                     Action::Abort { .. } => {}
                     Action::Done { .. } => return Ok(()),
-                    _ => return Err(Error::new(ErrorKind::Internal, "the scheduler asks for something unknown")),
+                    _ => {
+                        return Err(Error::new(
+                            ErrorKind::Internal,
+                            "the scheduler asks for something unknown",
+                        ));
+                    }
                 }
             }
             if self.context.is_stopped() && !cancelled {
@@ -150,8 +164,12 @@ impl Update {
         };
         match ended {
             None => Ok(Input::Wake),
-            Some(Ok((flow, report, result))) => Ok(Input::Finished { flow, outcome: self.note(report, result) }),
-            Some(Err(panic)) => Err(Error::new(ErrorKind::Internal, "a flow ended abnormally").because(panic)),
+            Some(Ok((flow, report, result))) => {
+                Ok(Input::Finished { flow, outcome: self.note(report, result) })
+            }
+            Some(Err(panic)) => {
+                Err(Error::new(ErrorKind::Internal, "a flow ended abnormally").because(panic))
+            }
         }
     }
 
@@ -251,7 +269,7 @@ fn settings(definition: &PipelineDefinition) -> Result<Settings> {
 }
 
 fn tell(scheduler: &mut Scheduler, now: Timestamp, input: Input) -> Result<()> {
-    scheduler
-        .handle(now, input)
-        .map_err(|error| Error::new(ErrorKind::Internal, "the driver and its scheduler disagree").because(error))
+    scheduler.handle(now, input).map_err(|error| {
+        Error::new(ErrorKind::Internal, "the driver and its scheduler disagree").because(error)
+    })
 }

@@ -5,6 +5,7 @@ mod reader;
 mod stats;
 mod writer;
 
+pub use input::Input;
 pub(crate) use reader::{FileReader, Read, Readers};
 pub use writer::WriteOptions;
 pub(crate) use writer::{Writer, remove_files};

@@ -30,7 +30,8 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 
 /// Our crates, by name without prefix, with the names that their manifests depend on (dev-dependencies apart).
 fn arrows(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
-    let ours: BTreeSet<&str> = metadata["workspace_members"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let ours: BTreeSet<&str> =
+        metadata["workspace_members"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let packages = metadata["packages"].as_array().unwrap();
     let mut arrows = BTreeMap::new();
     for package in packages.iter().filter(|p| ours.contains(text(p, "id"))) {
@@ -70,15 +71,20 @@ fn crates_depend_on_one_another_only_as_drawn() {
 
 /// Every crate that `from` pulls in by normal dependencies, transitively.
 fn closure(metadata: &Value, from: &str) -> BTreeSet<String> {
-    let nodes: BTreeMap<&str, &Value> =
-        metadata["resolve"]["nodes"].as_array().unwrap().iter().map(|node| (text(node, "id"), node)).collect();
+    let nodes: BTreeMap<&str, &Value> = metadata["resolve"]["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|node| (text(node, "id"), node))
+        .collect();
     let names: BTreeMap<&str, &str> =
         metadata["packages"].as_array().unwrap().iter().map(|p| (text(p, "id"), text(p, "name"))).collect();
     let mut queue: Vec<&str> = names.iter().filter(|(_, name)| **name == from).map(|(id, _)| *id).collect();
     let mut seen = BTreeSet::new();
     while let Some(id) = queue.pop() {
         for dependency in nodes[id]["deps"].as_array().unwrap() {
-            let normal = dependency["dep_kinds"].as_array().unwrap().iter().any(|kind| kind["kind"].is_null());
+            let normal =
+                dependency["dep_kinds"].as_array().unwrap().iter().any(|kind| kind["kind"].is_null());
             let id = text(dependency, "pkg");
             if normal && seen.insert(names[id].to_owned()) {
                 queue.push(id);
@@ -91,7 +97,16 @@ fn closure(metadata: &Value, from: &str) -> BTreeSet<String> {
 #[test]
 fn pure_crates_pull_in_no_io() {
     let metadata = metadata(&["--all-features"]);
-    let heavy = ["tokio", "object_store", "parquet", "datafusion", "deltalake-core", "deltalake", "iceberg", "reqwest"];
+    let heavy = [
+        "tokio",
+        "object_store",
+        "parquet",
+        "datafusion",
+        "deltalake-core",
+        "deltalake",
+        "iceberg",
+        "reqwest",
+    ];
     for from in ["strandline-cdc-core", "strandline-flow-graph"] {
         let pulled = closure(&metadata, from);
         let found: Vec<_> = heavy.iter().filter(|name| pulled.contains(**name)).collect();
@@ -155,8 +170,13 @@ fn every_public_trait_states_its_contract() {
             continue;
         }
         let lines: Vec<&str> = source.lines().collect();
-        for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.trim_start().starts_with("pub trait ")) {
-            let docs = lines[..at].iter().rev().take_while(|l| l.trim_start().starts_with("///") || l.trim_start().starts_with("#["));
+        for (at, line) in
+            lines.iter().enumerate().filter(|(_, line)| line.trim_start().starts_with("pub trait "))
+        {
+            let docs = lines[..at]
+                .iter()
+                .rev()
+                .take_while(|l| l.trim_start().starts_with("///") || l.trim_start().starts_with("#["));
             let stated = docs.into_iter().any(|l| l.contains("# Contract") || l.contains("# Laws"));
             assert!(stated, "{}: `{}` has no `# Contract` section", path.display(), line.trim());
         }
@@ -171,11 +191,16 @@ fn every_invariant_of_the_architecture_names_a_test_that_exists() {
     assert!(invariants.len() >= 7, "the page lists its invariants");
     for line in invariants {
         let tests: Vec<&str> = line.split('`').skip(1).step_by(2).collect();
-        let tests = tests.iter().filter(|name| name.len() > 8 && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
+        let tests = tests.iter().filter(|name| {
+            name.len() > 8 && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        });
         let mut named = 0;
         for name in tests {
             named += 1;
-            assert!(all.contains(&format!("fn {name}(")), "the test `{name}` of this line does not exist: {line}");
+            assert!(
+                all.contains(&format!("fn {name}(")),
+                "the test `{name}` of this line does not exist: {line}"
+            );
         }
         assert!(named > 0, "no test is named: {line}");
     }

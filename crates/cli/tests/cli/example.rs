@@ -27,7 +27,9 @@ fn current_versions_are_the_rows_of_type_1() {
     let query = |sql: &str| succeed(&["query", sql, "--storage", text(storage.path()), "--output", "csv"]);
     let columns = "customer_id, name, email, city, plan";
     let now = query(&format!("SELECT {columns} FROM customers ORDER BY customer_id"));
-    let current = query(&format!("SELECT {columns} FROM customers_history WHERE __END_AT IS NULL ORDER BY customer_id"));
+    let current = query(&format!(
+        "SELECT {columns} FROM customers_history WHERE __END_AT IS NULL ORDER BY customer_id"
+    ));
     assert_eq!(now, current, "Law 2");
     let overlaps = query(
         "SELECT count(*) FROM customers_history a JOIN customers_history b ON a.customer_id = b.customer_id
@@ -74,7 +76,9 @@ fn exit_codes_tell_what_kind_of_trouble_it_is() {
     let (code, said) = call("CREATE STREAMING TABLE t AS SELECT * FORM x;");
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("p.sql:1:") && said.contains('^'), "file, line, column and a caret: {said}");
-    let (code, said) = call("CREATE STREAMING TABLE t; CREATE FLOW f AS AUTO CDC INTO t FROM STREAM(nope) KEYS (k) SEQUENCE BY s;");
+    let (code, said) = call(
+        "CREATE STREAMING TABLE t; CREATE FLOW f AS AUTO CDC INTO t FROM STREAM(nope) KEYS (k) SEQUENCE BY s;",
+    );
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("nope"), "{said}");
     let (code, said) = call(
@@ -105,5 +109,8 @@ fn a_pipeline_spec_names_its_files_and_storage() {
     write("in/1.json", "{\"n\": 41}\n");
     succeed(&["run", text(&folder.path().join("pipeline.yml"))]);
     let lake = folder.path().join("lake");
-    assert_eq!(succeed(&["query", "SELECT n + 1 AS m FROM t", "--storage", text(&lake), "--output", "json"]).trim(), "{\"m\":42}");
+    assert_eq!(
+        succeed(&["query", "SELECT n + 1 AS m FROM t", "--storage", text(&lake), "--output", "json"]).trim(),
+        "{\"m\":42}"
+    );
 }

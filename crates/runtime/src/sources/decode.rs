@@ -10,7 +10,8 @@ use arrow_schema::{ArrowError, SchemaRef};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
-use parquet::arrow::{ParquetRecordBatchStreamBuilder, async_reader::ParquetObjectReader};
+use parquet::arrow::ParquetRecordBatchStreamBuilder;
+use strandline_table_formats::parquet::Input;
 
 use super::{FileFormat, FileOptions, SourceStream, files::FileRef};
 use crate::error::{Error, ErrorKind, Result, store_error};
@@ -26,19 +27,25 @@ pub(super) async fn read(
     options: &FileOptions,
     schema: &SchemaRef,
 ) -> Result<SourceStream> {
-    let path = Path::parse(&file.path).map_err(|e| Error::new(ErrorKind::State, "a recorded path is none").because(e))?;
+    let path = Path::parse(&file.path)
+        .map_err(|e| Error::new(ErrorKind::State, "a recorded path is none").because(e))?;
     if options.format == FileFormat::Parquet {
         return parquet(store, path, name, schema).await;
     }
-    let content = store.get(&path).await.map_err(|e| gone(e, name))?.bytes().await.map_err(|e| store_error(e, &path))?;
+    let content = store
+        .get(&path)
+        .await
+        .map_err(|e| gone(e, name))?
+        .bytes()
+        .await
+        .map_err(|e| store_error(e, &path))?;
     let batches = match options.format {
         FileFormat::Json => json(&content, schema),
         _ => csv(&content, options, schema),
     };
     let (name, options, schema) = (name.to_owned(), options.clone(), Arc::clone(schema));
-    let explained = batches.map(move |batch| {
-        batch.map_err(|error| explain(&content, &name, &options, &schema, &error))
-    });
+    let explained =
+        batches.map(move |batch| batch.map_err(|error| explain(&content, &name, &options, &schema, &error)));
     Ok(stream::iter(explained).boxed())
 }
 
@@ -99,7 +106,11 @@ fn check_header(options: &FileOptions, schema: &SchemaRef, content: &Bytes) -> R
     let first = content.split(|&b| b == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(first);
     let quote = char::from(options.quote);
-    let names: Vec<&str> = line.trim_end_matches('\r').split(char::from(options.delimiter)).map(|n| n.trim().trim_matches(quote)).collect();
+    let names: Vec<&str> = line
+        .trim_end_matches('\r')
+        .split(char::from(options.delimiter))
+        .map(|n| n.trim().trim_matches(quote))
+        .collect();
     let expected: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
     if content.is_empty() || names == expected {
         return Ok(());
@@ -117,7 +128,13 @@ fn regex_escape(text: &str) -> String {
 }
 
 /// Finds the lines that can't be decoded, one by one.
-fn explain(content: &Bytes, name: &str, options: &FileOptions, schema: &SchemaRef, error: &ArrowError) -> Error {
+fn explain(
+    content: &Bytes,
+    name: &str,
+    options: &FileOptions,
+    schema: &SchemaRef,
+    error: &ArrowError,
+) -> Error {
     let header = options.format == FileFormat::Csv && options.header;
     let line_options = FileOptions { header: false, ..options.clone() };
     let mut bad = 0_usize;
@@ -146,25 +163,31 @@ fn explain(content: &Bytes, name: &str, options: &FileOptions, schema: &SchemaRe
             .with("bad lines", bad)
             .with("sample", sample)
             .help("mend or remove the file and run again: nothing of its batch was written"),
-        None => Error::new(ErrorKind::Data, format!("the file can't be read: {}", plain(error))).with("file", name),
+        None => Error::new(ErrorKind::Data, format!("the file can't be read: {}", plain(error)))
+            .with("file", name),
     }
 }
 
 fn plain(error: &ArrowError) -> String {
     let text = error.to_string();
-    ["Json error: ", "Csv error: ", "Parser error: "].iter().fold(text, |text, prefix| {
-        text.strip_prefix(prefix).map_or_else(|| text.clone(), str::to_owned)
-    })
+    ["Json error: ", "Csv error: ", "Parser error: "]
+        .iter()
+        .fold(text, |text, prefix| text.strip_prefix(prefix).map_or_else(|| text.clone(), str::to_owned))
 }
 
-async fn parquet(store: &Arc<dyn ObjectStore>, path: Path, name: &str, schema: &SchemaRef) -> Result<SourceStream> {
+async fn parquet(
+    store: &Arc<dyn ObjectStore>,
+    path: Path,
+    name: &str,
+    schema: &SchemaRef,
+) -> Result<SourceStream> {
     let meta = store.head(&path).await.map_err(|e| gone(e, name))?;
     let unreadable = |name: &str, error: parquet::errors::ParquetError| {
         Error::new(ErrorKind::Data, format!("the file is no readable Parquet: {error}"))
             .with("file", name)
             .help("mend or remove the file and run again: nothing of its batch was written")
     };
-    let reader = ParquetObjectReader::new(Arc::clone(store), path).with_file_size(meta.size);
+    let reader = Input::new(Arc::clone(store), path, meta.size);
     let builder = ParquetRecordBatchStreamBuilder::new(reader).await.map_err(|e| unreadable(name, e))?;
     let stream = builder.with_batch_size(BATCH_ROWS).build().map_err(|e| unreadable(name, e))?;
     let (name, schema) = (name.to_owned(), Arc::clone(schema));

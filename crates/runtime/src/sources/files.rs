@@ -55,10 +55,12 @@ impl FileSource {
     /// inferred.
     pub async fn open(pattern: &str, options: FileOptions, declared: Option<SchemaRef>) -> Result<Self> {
         let glob = Glob::new(pattern)?;
-        let store: Arc<dyn ObjectStore> = Arc::new(
-            LocalFileSystem::new_with_prefix(&glob.root)
-                .map_err(|e| Error::new(ErrorKind::NotFound, "the folder can't be read").with("path", &glob.root).because(e))?,
-        );
+        let store: Arc<dyn ObjectStore> =
+            Arc::new(LocalFileSystem::new_with_prefix(&glob.root).map_err(|e| {
+                Error::new(ErrorKind::NotFound, "the folder can't be read")
+                    .with("path", &glob.root)
+                    .because(e)
+            })?);
         let mut listed: Vec<FileRef> = store
             .list(None)
             .map_err(|e| store_error(e, &glob.root))

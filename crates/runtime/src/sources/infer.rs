@@ -7,7 +7,8 @@ use std::{io::Cursor, sync::Arc};
 
 use arrow_schema::{Schema, SchemaRef};
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
-use parquet::arrow::{ParquetRecordBatchStreamBuilder, async_reader::ParquetObjectReader};
+use parquet::arrow::ParquetRecordBatchStreamBuilder;
+use strandline_table_formats::parquet::Input;
 
 use super::{FileFormat, FileOptions, files::FileRef};
 use crate::error::{Error, ErrorKind, Result, store_error};
@@ -23,7 +24,8 @@ pub(super) async fn schema(
 ) -> Result<SchemaRef> {
     let mut found: Option<Schema> = None;
     for file in files.iter().take(LOOK_AT_FILES) {
-        let path = Path::parse(&file.path).map_err(|e| Error::new(ErrorKind::Internal, "a listed path is none").because(e))?;
+        let path = Path::parse(&file.path)
+            .map_err(|e| Error::new(ErrorKind::Internal, "a listed path is none").because(e))?;
         let schema = one(store, &path, file, options).await?;
         if options.format == FileFormat::Parquet {
             return Ok(Arc::new(crate::types::storable(&schema)));
@@ -44,14 +46,28 @@ pub(super) async fn schema(
     })
 }
 
-async fn one(store: &Arc<dyn ObjectStore>, path: &Path, file: &FileRef, options: &FileOptions) -> Result<Schema> {
-    let unreadable = |why: String| Error::new(ErrorKind::Data, format!("the file can't be read: {why}")).with("file", path);
+async fn one(
+    store: &Arc<dyn ObjectStore>,
+    path: &Path,
+    file: &FileRef,
+    options: &FileOptions,
+) -> Result<Schema> {
+    let unreadable = |why: String| {
+        Error::new(ErrorKind::Data, format!("the file can't be read: {why}")).with("file", path)
+    };
     if options.format == FileFormat::Parquet {
-        let reader = ParquetObjectReader::new(Arc::clone(store), path.clone()).with_file_size(file.size);
-        let builder = ParquetRecordBatchStreamBuilder::new(reader).await.map_err(|e| unreadable(e.to_string()))?;
+        let reader = Input::new(Arc::clone(store), path.clone(), file.size);
+        let builder =
+            ParquetRecordBatchStreamBuilder::new(reader).await.map_err(|e| unreadable(e.to_string()))?;
         return Ok(builder.schema().as_ref().clone());
     }
-    let content = store.get(path).await.map_err(|e| store_error(e, path))?.bytes().await.map_err(|e| store_error(e, path))?;
+    let content = store
+        .get(path)
+        .await
+        .map_err(|e| store_error(e, path))?
+        .bytes()
+        .await
+        .map_err(|e| store_error(e, path))?;
     let result = match options.format {
         FileFormat::Json => arrow_json::reader::infer_json_schema(Cursor::new(content), Some(LOOK_AT_ROWS)),
         _ => arrow_csv::reader::Format::default()

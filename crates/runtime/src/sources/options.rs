@@ -52,7 +52,9 @@ impl FileOptions {
         };
         let read = Self {
             format,
-            max_files: options.number("maxfilespertrigger")?.map_or(MAX_FILES, |n| usize::try_from(n).unwrap_or(MAX_FILES)),
+            max_files: options
+                .number("maxfilespertrigger")?
+                .map_or(MAX_FILES, |n| usize::try_from(n).unwrap_or(MAX_FILES)),
             max_bytes: options.number("maxbytespertrigger")?,
             header: options.flag("header")?.unwrap_or(false),
             delimiter: options.byte("sep")?.or(options.byte("delimiter")?).unwrap_or(b','),
@@ -108,7 +110,10 @@ impl Options<'_> {
         let Some((written, value)) = self.0.remove(name) else { return Ok(None) };
         let text = value.to_string();
         text.parse().map(Some).map_err(|_| {
-            Error::new(ErrorKind::Definition, format!("option `{written}` of read_files must be {what}, it is `{text}`"))
+            Error::new(
+                ErrorKind::Definition,
+                format!("option `{written}` of read_files must be {what}, it is `{text}`"),
+            )
         })
     }
 

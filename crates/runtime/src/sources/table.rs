@@ -112,11 +112,16 @@ impl Source for TableSource {
     async fn read(&self, slice: &Value) -> Result<SourceStream> {
         let slice: Slice = Self::decode(slice)?;
         let version = TableVersion(slice.version);
-        let snapshot =
-            if self.head.version() == version { Arc::clone(&self.head) } else { self.table.at(version).await? };
+        let snapshot = if self.head.version() == version {
+            Arc::clone(&self.head)
+        } else {
+            self.table.at(version).await?
+        };
         let rows = stream::iter(slice.files).then(move |file| {
             let snapshot = Arc::clone(&snapshot);
-            async move { snapshot.read_file(&file).await.map(|rows| rows.map_err(Error::from)).map_err(Error::from) }
+            async move {
+                snapshot.read_file(&file).await.map(|rows| rows.map_err(Error::from)).map_err(Error::from)
+            }
         });
         Ok(rows.try_flatten().boxed())
     }

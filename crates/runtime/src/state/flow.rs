@@ -148,13 +148,16 @@ impl FlowState {
         }
         plans.reverse();
         let mut progress = plans.first().and_then(|first| first.plan.progress.clone()).ok_or_else(|| {
-            Error::new(ErrorKind::State, "the plans of a flow don't tell where it stands").with("newest plan", newest)
+            Error::new(ErrorKind::State, "the plans of a flow don't tell where it stands")
+                .with("newest plan", newest)
         })?;
         let mut expected = plans.first().map_or(newest, |first| first.number);
         let mut last = None;
         for batch in plans {
             if batch.number != expected {
-                return Err(Error::new(ErrorKind::State, "a plan of a flow is missing").with("plan", expected));
+                return Err(
+                    Error::new(ErrorKind::State, "a plan of a flow is missing").with("plan", expected)
+                );
             }
             expected = batch.number + 1;
             if let Some(PlannedBatch { plan, .. }) = last.replace(batch) {
@@ -168,7 +171,13 @@ impl FlowState {
     ///
     /// # Errors
     /// `Busy` when the plan exists: another process runs this flow.
-    pub async fn plan(&self, number: u64, slice: Value, progress: &Value, made: Made) -> Result<PlannedBatch> {
+    pub async fn plan(
+        &self,
+        number: u64,
+        slice: Value,
+        progress: &Value,
+        made: Made,
+    ) -> Result<PlannedBatch> {
         let carries = number % PROGRESS_EVERY == 1 || made.gives_up_previous;
         let plan = Plan {
             slice,
@@ -177,7 +186,9 @@ impl FlowState {
             planned_at: made.at,
         };
         if !self.plans.create(number, &plan).await? {
-            return Err(Error::new(ErrorKind::Busy, "another process planned this batch").with("batch", number));
+            return Err(
+                Error::new(ErrorKind::Busy, "another process planned this batch").with("batch", number)
+            );
         }
         if carries {
             self.plans.prune_below(number).await?;

@@ -31,7 +31,11 @@ impl Lease {
     ///
     /// # Errors
     /// `Busy` when another process holds it.
-    pub async fn acquire(store: Arc<dyn ObjectStore>, folder: Option<&FsPath>, started_at: String) -> Result<Self> {
+    pub async fn acquire(
+        store: Arc<dyn ObjectStore>,
+        folder: Option<&FsPath>,
+        started_at: String,
+    ) -> Result<Self> {
         let lock = folder.map(lock).transpose()?;
         let register = Register::new(store, engine_path(&["epoch"]));
         loop {
@@ -47,7 +51,9 @@ impl Lease {
 fn lock(folder: &FsPath) -> Result<File> {
     let path = folder.join(super::ENGINE_FOLDER).join("lock");
     let failed = |error: std::io::Error| {
-        Error::new(ErrorKind::Unavailable, "the storage folder can't be locked").with("file", path.display()).because(error)
+        Error::new(ErrorKind::Unavailable, "the storage folder can't be locked")
+            .with("file", path.display())
+            .because(error)
     };
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(failed)?;

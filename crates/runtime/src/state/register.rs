@@ -49,8 +49,9 @@ impl Register {
     /// The store's.
     pub async fn create<T: Serialize + Sync>(&self, number: u64, value: &T) -> Result<bool> {
         let path = self.path(number);
-        let text = serde_json::to_vec(&Record { format: FORMAT, value })
-            .map_err(|e| Error::new(ErrorKind::Internal, "a record can't be encoded").with("record", &path).because(e))?;
+        let text = serde_json::to_vec(&Record { format: FORMAT, value }).map_err(|e| {
+            Error::new(ErrorKind::Internal, "a record can't be encoded").with("record", &path).because(e)
+        })?;
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         match self.store.put_opts(&path, text.into(), options).await {
             Ok(_) => Ok(true),
@@ -70,7 +71,8 @@ impl Register {
         for object in objects {
             let name = object.location.filename().unwrap_or_default();
             let number = name.strip_suffix(".json").and_then(|n| n.parse().ok()).ok_or_else(|| {
-                Error::new(ErrorKind::State, "this file is no record of the engine").with("file", &object.location)
+                Error::new(ErrorKind::State, "this file is no record of the engine")
+                    .with("file", &object.location)
             })?;
             numbers.push(number);
         }

@@ -62,7 +62,12 @@ async fn killing_the_process_at_any_store_operation_changes_nothing() {
                 continue;
             }
             bench.succeed(PIPELINE).await;
-            assert_eq!(tables(&bench).await, expected, "killed {fault:?} at operation {n}: {:?}", store.faults().trace());
+            assert_eq!(
+                tables(&bench).await,
+                expected,
+                "killed {fault:?} at operation {n}: {:?}",
+                store.faults().trace()
+            );
         }
     }
     eprintln!("{operations} operations, each failed before and after it landed");
@@ -103,4 +108,3 @@ async fn t12_a_lost_side_state_is_named_and_never_replaced_by_an_empty_one() {
     assert!(reason.contains("state"), "{reason}");
     assert_eq!(tables(&bench).await[1], before[1]);
 }
-

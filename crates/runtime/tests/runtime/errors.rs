@@ -56,7 +56,8 @@ async fn a_bad_file_that_is_taken_away_is_no_obstacle() {
 
 #[tokio::test]
 async fn c33_a_null_key_is_refused_with_count_and_sample() {
-    let bad = "{\"k\": \"x\", \"seq\": 2, \"v\": 7}\n{\"seq\": 3, \"v\": 8}\n{\"k\": null, \"seq\": 4, \"v\": 9}\n";
+    let bad =
+        "{\"k\": \"x\", \"seq\": 2, \"v\": 7}\n{\"seq\": 3, \"v\": 8}\n{\"k\": null, \"seq\": 4, \"v\": 9}\n";
     refused_then_mended(bad, &["NULL_KEY", "`k`", "2 of 3", "v=8"]).await;
 }
 
@@ -67,7 +68,11 @@ async fn c31_a_null_sequence_is_refused_with_count_and_sample() {
 
 #[tokio::test]
 async fn malformed_json_names_file_line_and_sample() {
-    refused_then_mended("{\"k\": \"x\", \"seq\": 2}\n{\"k\": oops}\nnot json\n", &["in/2.json", "line 2", "bad lines 2", "oops"]).await;
+    refused_then_mended(
+        "{\"k\": \"x\", \"seq\": 2}\n{\"k\": oops}\nnot json\n",
+        &["in/2.json", "line 2", "bad lines 2", "oops"],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -138,7 +143,10 @@ async fn t11_drift_of_keys_shape_or_tracked_columns_is_refused_by_name() {
             (flow_keeping("k, v", "STORED AS SCD TYPE 2"), "KEY_SCHEMA_DRIFT"),
             (flow_keeping("k", "STORED AS SCD TYPE 1"), "SCD_TYPE_DRIFT"),
             (flow_keeping("k", "STORED AS SCD TYPE 2 TRACK HISTORY ON (v)"), "TRACK_HISTORY_DRIFT"),
-            (flow_keeping("k", "STORED AS SCD TYPE 2").replace("BY seq", "BY CAST(seq AS STRING)"), "SEQUENCING_TYPE_DRIFT"),
+            (
+                flow_keeping("k", "STORED AS SCD TYPE 2").replace("BY seq", "BY CAST(seq AS STRING)"),
+                "SEQUENCING_TYPE_DRIFT",
+            ),
         ] {
             let report = bench.run(&sql).await.unwrap();
             let reason = report.flows[0].reason.clone().unwrap_or_default();
@@ -161,7 +169,10 @@ async fn t08_a_new_column_is_added_and_old_rows_are_null() {
             )
         };
         bench.succeed(&flow("k STRING, seq BIGINT, v BIGINT", 2)).await;
-        bench.file("in/2.json", &[json!({"k": "a", "seq": 2, "v": 1, "w": "new"}), json!({"k": "b", "seq": 2, "v": 1})]);
+        bench.file(
+            "in/2.json",
+            &[json!({"k": "a", "seq": 2, "v": 1, "w": "new"}), json!({"k": "b", "seq": 2, "v": 1})],
+        );
         bench.succeed(&flow("k STRING, seq BIGINT, v BIGINT, w STRING", 2)).await;
         let rows = bench.rows("SELECT k, w, __START_AT, __END_AT FROM t ORDER BY k, __START_AT").await;
         assert_eq!(
@@ -180,9 +191,11 @@ async fn t08_a_new_column_is_added_and_old_rows_are_null() {
 async fn r27_a_second_process_is_refused_and_named() {
     let bench = Bench::new(Format::Delta);
     let folder = tempfile::tempdir().unwrap();
-    let storage = strandline_runtime::Storage { folder: Some(folder.path().to_owned()), ..bench.storage.clone() };
+    let storage =
+        strandline_runtime::Storage { folder: Some(folder.path().to_owned()), ..bench.storage.clone() };
     let lease = |storage: strandline_runtime::Storage| async move {
-        strandline_runtime::state::Lease::acquire(storage.store, storage.folder.as_deref(), "now".to_owned()).await
+        strandline_runtime::state::Lease::acquire(storage.store, storage.folder.as_deref(), "now".to_owned())
+            .await
     };
     let first = lease(storage.clone()).await.unwrap();
     let second = lease(storage.clone()).await.unwrap_err();

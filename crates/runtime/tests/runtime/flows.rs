@@ -37,7 +37,12 @@ async fn bronze_silver_and_history_follow_the_files() {
         let row = |k: &str, v: i64, start: i64, end: Option<i64>| json!({ "k": k, "v": v, "__START_AT": start, "__END_AT": end });
         assert_eq!(
             json!(history),
-            json!([row("a", 1, 1, Some(2)), row("a", 2, 2, Some(3)), row("a", 3, 3, None), row("b", 5, 1, Some(4))])
+            json!([
+                row("a", 1, 1, Some(2)),
+                row("a", 2, 2, Some(3)),
+                row("a", 3, 3, None),
+                row("b", 5, 1, Some(4))
+            ])
         );
         // The delete of a key that was never seen is remembered.
         bench.file("in/3.json", &[change("c", 5, "U", 7)]);
@@ -115,16 +120,25 @@ async fn csv_parquet_views_and_inferred_columns_work() {
         CREATE FLOW named AS AUTO CDC INTO named FROM (SELECT id, name FROM STREAM items) KEYS (id) SEQUENCE BY id;";
     bench.succeed(sql).await;
     let rows = bench.rows("SELECT * FROM items ORDER BY id").await;
-    assert_eq!(json!(rows), json!([{ "id": 1, "name": "A", "price": 1.5 }, { "id": 2, "name": "B, C", "price": null }]));
+    assert_eq!(
+        json!(rows),
+        json!([{ "id": 1, "name": "A", "price": 1.5 }, { "id": 2, "name": "B, C", "price": null }])
+    );
     // The sequence is a kept column, so no system column is needed.
-    assert_eq!(json!(bench.rows("SELECT * FROM named ORDER BY id LIMIT 1").await), json!([{ "id": 1, "name": "A" }]));
+    assert_eq!(
+        json!(bench.rows("SELECT * FROM named ORDER BY id LIMIT 1").await),
+        json!([{ "id": 1, "name": "A" }])
+    );
 }
 
 #[tokio::test]
 async fn a_struct_sequence_orders_field_by_field() {
     for format in FORMATS {
         let bench = Bench::new(format);
-        bench.file("in/1.json", &[json!({"k": 1, "a": 1, "b": 2, "v": "x"}), json!({"k": 1, "a": 1, "b": 3, "v": "y"})]);
+        bench.file(
+            "in/1.json",
+            &[json!({"k": 1, "a": 1, "b": 2, "v": "x"}), json!({"k": 1, "a": 1, "b": 3, "v": "y"})],
+        );
         bench.file("in/2.json", &[json!({"k": 1, "a": 0, "b": 9, "v": "z"})]);
         let sql = "
             CREATE STREAMING TABLE t;
@@ -133,7 +147,8 @@ async fn a_struct_sequence_orders_field_by_field() {
             KEYS (k) SEQUENCE BY STRUCT(a, b) COLUMNS (k, v) STORED AS SCD TYPE 2;";
         bench.succeed(sql).await;
         let rows = bench.rows("SELECT v, __END_AT IS NULL AS current FROM t ORDER BY v").await;
-        let expected = json!([{"v": "x", "current": false}, {"v": "y", "current": true}, {"v": "z", "current": false}]);
+        let expected =
+            json!([{"v": "x", "current": false}, {"v": "y", "current": true}, {"v": "z", "current": false}]);
         assert_eq!(json!(rows), expected, "{format:?}");
     }
 }

@@ -91,8 +91,9 @@ impl Bench {
 /// Rows of a query, as JSON.
 pub(crate) async fn rows(storage: &Storage, sql: &str) -> Vec<JsonRow> {
     let (_, batches) = strandline_runtime::query(storage, sql).await.unwrap();
-    let mut writer =
-        arrow_json::WriterBuilder::new().with_explicit_nulls(true).build::<_, arrow_json::writer::JsonArray>(Vec::new());
+    let mut writer = arrow_json::WriterBuilder::new()
+        .with_explicit_nulls(true)
+        .build::<_, arrow_json::writer::JsonArray>(Vec::new());
     for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
         writer.write(batch).unwrap();
     }

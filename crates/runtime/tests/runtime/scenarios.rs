@@ -13,8 +13,10 @@ use strandline_testkit::{
 use crate::pipeline::{Bench, FORMATS, Format, JsonRow};
 
 /// Not supported yet, each with its reason.
-const LEFT_OUT: &[(&str, &str)] =
-    &[("se-s1-dropped-column-kept", "a column that vanishes from the source must stay as it was, per column")];
+const LEFT_OUT: &[(&str, &str)] = &[(
+    "se-s1-dropped-column-kept",
+    "a column that vanishes from the source must stay as it was, per column",
+)];
 
 struct Pipeline {
     bench: Bench,
@@ -61,7 +63,9 @@ fn from_json(value: &Json, data_type: &Type) -> Value {
         (Json::Number(number), Type::Float) => Value::Float(number.as_f64().unwrap()),
         (Json::Number(number), _) => Value::Int(number.as_i64().unwrap()),
         (Json::String(text), _) => Value::Text(text.clone()),
-        (Json::Array(items), Type::List(item)) => Value::List(items.iter().map(|i| from_json(i, item)).collect()),
+        (Json::Array(items), Type::List(item)) => {
+            Value::List(items.iter().map(|i| from_json(i, item)).collect())
+        }
         (Json::Object(object), Type::Struct(fields)) => {
             Value::Struct(fields.iter().map(|(n, t)| (n.clone(), from_json(&object[n], t))).collect())
         }
@@ -115,7 +119,9 @@ impl Pipeline {
         };
         // Only columns that the source has can be named.
         let kept = match &scenario.columns {
-            Selection::Only(list) => Selection::Only(list.iter().filter(|c| columns.contains(c)).cloned().collect()),
+            Selection::Only(list) => {
+                Selection::Only(list.iter().filter(|c| columns.contains(c)).cloned().collect())
+            }
             other => other.clone(),
         };
         format!(
@@ -138,7 +144,8 @@ impl Pipeline {
             .rows
             .iter()
             .map(|row| {
-                let cells = batch.table.columns.iter().zip(row).map(|(name, value)| (name.clone(), to_json(value)));
+                let cells =
+                    batch.table.columns.iter().zip(row).map(|(name, value)| (name.clone(), to_json(value)));
                 Json::Object(cells.collect())
             })
             .collect();

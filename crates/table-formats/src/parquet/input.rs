@@ -11,12 +11,19 @@ use parquet::{
     file::metadata::{ParquetMetaData, ParquetMetaDataReader},
 };
 
-/// A file in a store.
+/// A file in a store, for `parquet`'s stream of record batches.
 #[derive(Debug)]
-pub(super) struct Input {
+pub struct Input {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) path: Path,
     pub(super) size: u64,
+}
+
+impl Input {
+    /// The file at `path`, which has `size` bytes.
+    pub fn new(store: Arc<dyn ObjectStore>, path: Path, size: u64) -> Self {
+        Self { store, path, size }
+    }
 }
 
 /// What the end of a file holds is read with one request when it fits in here.
