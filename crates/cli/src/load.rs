@@ -132,6 +132,8 @@ fn spec_files(spec: &Spec, base: &Path, file: &Path) -> Result<Vec<PathBuf>, Fai
     let mut files = Vec::new();
     for library in &spec.libraries {
         let (Glob::Include { include } | Glob::Path(include)) = &library.glob;
+        // `**` alone means folders to the matcher, and everything below to a user.
+        let include = if include.ends_with("**") { &format!("{include}/*") } else { include };
         let pattern = base.join(include);
         let found = glob::glob(&pattern.to_string_lossy()).map_err(|e| {
             Failure::wrong(format!("error: {}: `{include}` is no pattern: {e}", file.display()))

@@ -6,6 +6,9 @@ use std::{
 };
 
 /// A source of time: the machine's in production, a fixed one in tests.
+///
+/// # Contract
+/// Any value may be returned, also one before an earlier one: nothing that is decided by time is decided for good.
 pub trait Clock: fmt::Debug + Send + Sync {
     /// Time since 1970-01-01T00:00:00Z.
     fn now(&self) -> Duration;

@@ -7,6 +7,7 @@
 //! - [`parquet`]: the files themselves;
 //! - [`memory`]: the adapter without a format; `delta` (feature `delta`): the adapter for Delta Lake;
 //! - [`side_state`]: the versioned rows beside a target that its readers never see;
+//! - [`layer`]: a decorator that lets commits fail, for tests;
 //! - [`durable`]: a local folder that fsyncs;
 //! - `conformance` (feature `conformance`): each line of the contract as a function, for adapters' tests.
 
@@ -19,6 +20,7 @@ pub mod durable;
 pub mod error;
 mod keys;
 pub mod lake;
+pub mod layer;
 mod lookup;
 pub mod memory;
 mod merge;

@@ -1,7 +1,9 @@
 //! Pipelines from SQL text and files to tables, as a user runs them.
 
+mod conflicts;
 mod crash;
 mod errors;
+mod feed;
 mod flows;
 mod pipeline;
 mod scenarios;
