@@ -117,7 +117,7 @@ impl KeyRows {
     }
 }
 
-pub(super) fn is_null(nulls: Option<&NullBuffer>, i: usize) -> bool {
+fn is_null(nulls: Option<&NullBuffer>, i: usize) -> bool {
     nulls.is_some_and(|n| n.is_null(i))
 }
 
