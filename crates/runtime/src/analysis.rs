@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::{dataframe::DataFrame, logical_expr::ident};
-use strandline_cdc_core::{CdcOptions, CdcSpec, ColumnSelection, SequenceColumn, StoredAs, names};
+use strandline_cdc_core::{CdcOptions, CdcSpec, ColumnSelection, OnTie, SequenceColumn, StoredAs, names};
 use strandline_flow_graph::Graph;
 use strandline_pipeline_sql::{
     AutoCdc, DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, StreamingTable,
@@ -15,6 +15,7 @@ use strandline_pipeline_sql::{
 
 use crate::{
     error::{Error, ErrorKind, Result},
+    properties::Properties,
     query::{self, Inputs, SourceInput},
     sources::{FileOptions, FileSource, Source},
     types::{schema_of, storable},
@@ -31,7 +32,31 @@ pub(crate) enum Work {
     /// Appends them.
     Append,
     /// Applies them as changes.
-    Cdc(Box<CdcSpec>),
+    Cdc(Box<CdcWork>),
+}
+
+/// What a CDC flow means, and how else it could mean the same.
+#[derive(Debug, Clone)]
+pub(crate) struct CdcWork {
+    pub(crate) spec: CdcSpec,
+    options: CdcOptions,
+    source: SchemaRef,
+    /// A kept column that is the flow's plain sequence.
+    plain_sequence: Option<String>,
+}
+
+impl CdcWork {
+    /// The spec for a target that keeps sequences in `column`, if this flow can keep them there. Whether a column of its
+    /// own is needed depends on how many flows feed a target, which may change; what the target has may not.
+    pub(crate) fn with_sequences_in(&self, column: &str) -> Result<Option<CdcSpec>> {
+        let sequence_column = match &self.plain_sequence {
+            _ if column == names::SEQUENCE_AT => SequenceColumn::SystemColumn,
+            Some(plain) if plain == column => SequenceColumn::KeptColumn(plain.clone()),
+            _ => return Ok(None),
+        };
+        let options = CdcOptions { sequence_column, ..self.options.clone() };
+        Ok(Some(CdcSpec::new(&options, &self.source, self.spec.sequence_type())?))
+    }
 }
 
 /// A flow, understood.
@@ -45,6 +70,7 @@ pub(crate) struct FlowAnalysis {
     pub(crate) work: Work,
     /// Columns that the flow gives its target.
     pub(crate) target: SchemaRef,
+    pub(crate) properties: Properties,
 }
 
 /// All flows of a pipeline, each understood or with the reason why not.
@@ -111,18 +137,26 @@ async fn analyse_flow(
         DatasetDefinition::StreamingTable(table) if table.name == flow.target => Some(table),
         _ => None,
     });
+    let properties = Properties::new(table)?;
     match &flow.kind {
         FlowKind::Append { .. } => {
             let rows = Arc::new(storable(rows.schema().as_arrow()));
             let target = append_target(table, &rows)?;
-            Ok(FlowAnalysis { source, source_schema, rows, work: Work::Append, target })
+            Ok(FlowAnalysis { source, source_schema, rows, work: Work::Append, target, properties })
         }
         FlowKind::AutoCdc(cdc) => {
             let alone = definition.flows.iter().filter(|other| other.target == flow.target).count() == 1;
-            let (rows, spec) = analyse_cdc(cdc, &rows, alone)?;
-            check_declared(table, &spec)?;
-            let target = Arc::clone(spec.target_schema());
-            Ok(FlowAnalysis { source, source_schema, rows, work: Work::Cdc(Box::new(spec)), target })
+            let (rows, cdc) = analyse_cdc(cdc, &rows, alone, properties.on_tie)?;
+            check_declared(table, &cdc.spec)?;
+            let target = Arc::clone(cdc.spec.target_schema());
+            Ok(FlowAnalysis {
+                source,
+                source_schema,
+                rows,
+                work: Work::Cdc(Box::new(cdc)),
+                target,
+                properties,
+            })
         }
         FlowKind::Snapshot(_) => {
             Err(Error::new(ErrorKind::Unsupported, "not supported yet: AUTO CDC FROM SNAPSHOT"))
@@ -196,8 +230,8 @@ fn check_declared(table: Option<&StreamingTable>, spec: &CdcSpec) -> Result<()> 
     Ok(())
 }
 
-fn analyse_cdc(cdc: &AutoCdc, rows: &DataFrame, alone: bool) -> Result<(SchemaRef, CdcSpec)> {
-    let source = storable(rows.schema().as_arrow());
+fn analyse_cdc(cdc: &AutoCdc, rows: &DataFrame, alone: bool, on_tie: OnTie) -> Result<(SchemaRef, CdcWork)> {
+    let source = Arc::new(storable(rows.schema().as_arrow()));
     let with_system = change_rows(cdc, rows.clone())?;
     let system = storable(with_system.schema().as_arrow());
     let sequence_type = system.field_with_name(SEQUENCE)?.data_type().clone();
@@ -207,12 +241,13 @@ fn analyse_cdc(cdc: &AutoCdc, rows: &DataFrame, alone: bool) -> Result<(SchemaRe
         return Err(Error::new(ErrorKind::Definition, "APPLY AS DELETE WHEN must be a condition")
             .with("type", delete.data_type()));
     }
-    let mut options: CdcOptions = cdc.options.clone();
-    if alone && let Some(column) = plain_kept_column(cdc, &source) {
-        options.sequence_column = SequenceColumn::KeptColumn(column);
+    let mut options = CdcOptions { on_tie, ..cdc.options.clone() };
+    let plain_sequence = plain_kept_column(cdc, &source);
+    if alone && let Some(column) = &plain_sequence {
+        options.sequence_column = SequenceColumn::KeptColumn(column.clone());
     }
     let spec = CdcSpec::new(&options, &source, &sequence_type)?;
-    Ok((Arc::new(system), spec))
+    Ok((Arc::new(system), CdcWork { spec, options, source, plain_sequence }))
 }
 
 /// The column that holds the sequence in an SCD1 target already, so that no system column is needed.

@@ -28,7 +28,7 @@ use crate::{
     report::{FlowReport, FlowStatus},
     sources::{FileOptions, FileSource, Source, SourceStream, TableSource},
     state::{FlowState, Made, engine_path},
-    target,
+    target::{self, About},
     types::conform,
     update::Context,
 };
@@ -44,6 +44,8 @@ pub(crate) struct FlowRun<'a> {
     state: FlowState,
     source: Box<dyn Source>,
     table: Arc<dyn Table>,
+    /// What a CDC flow means for this target.
+    spec: Option<CdcSpec>,
     /// Side state of the target; asked for by CDC flows only.
     side: SideState,
     writer: Writer,
@@ -83,18 +85,20 @@ impl<'a> FlowRun<'a> {
         } else {
             source
         };
-        let comment = table.and_then(|table| table.comment.clone());
+        let about = About {
+            comment: table.and_then(|table| table.comment.clone()),
+            properties: analysis.properties.verbatim.clone(),
+        };
         let format = context.format.as_ref();
-        let table = match (&analysis.work, &flow.kind) {
-            (Work::Cdc(spec), FlowKind::AutoCdc(cdc)) => {
-                target::cdc_target(format, &flow.target, spec, &cdc.options.track_history, comment).await?
+        let (table, spec) = match (&analysis.work, &flow.kind) {
+            (Work::Cdc(work), FlowKind::AutoCdc(cdc)) => {
+                let tracked = &cdc.options.track_history;
+                let (table, spec) = target::cdc_target(format, &flow.target, work, tracked, about).await?;
+                (table, Some(spec))
             }
-            _ => target::append_target(format, &flow.target, &analysis.target, comment).await?,
+            _ => (target::append_target(format, &flow.target, &analysis.target, about).await?, None),
         };
-        let keys = match &analysis.work {
-            Work::Cdc(spec) => spec.key_names().into_iter().map(str::to_owned).collect(),
-            Work::Append => Vec::new(),
-        };
+        let keys = spec.iter().flat_map(|spec| spec.key_names()).map(str::to_owned).collect();
         let side = SideState::new(Arc::clone(&context.store), engine_path(&["state", &flow.target]), keys);
         let id = WriterId {
             pipeline: context.pipeline.clone(),
@@ -103,7 +107,7 @@ impl<'a> FlowRun<'a> {
         };
         let writer = Writer { id, epoch: context.epoch };
         let report = FlowReport::new(&flow.name, &flow.target, FlowStatus::Completed);
-        Ok(Self { context, flow, analysis, state, source, table, side, writer, report })
+        Ok(Self { context, flow, analysis, state, source, table, spec, side, writer, report })
     }
 
     /// Takes everything that the source has. The report tells what was done, also when it ends with an error.
@@ -152,8 +156,8 @@ impl<'a> FlowRun<'a> {
 
     /// Takes one batch. The rows of a planned slice are the same whenever they are read.
     async fn take(&mut self, number: u64, slice: &Value) -> Result<()> {
-        let outcome = match (&self.analysis.work, &self.flow.kind) {
-            (Work::Cdc(spec), FlowKind::AutoCdc(cdc)) => self.apply(spec, cdc, number, slice).await,
+        let outcome = match (&self.spec, &self.flow.kind) {
+            (Some(spec), FlowKind::AutoCdc(cdc)) => self.apply(spec, cdc, number, slice).await,
             _ => self.append(number, slice).await,
         };
         let outcome = outcome.map_err(|error| error.with("batch", number))?;

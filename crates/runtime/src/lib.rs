@@ -9,7 +9,7 @@
 //! | `batch` | one micro-batch into its target, exactly once |
 //! | [`sources`] | replayable input: files, tables |
 //! | `query`, `relation` | a flow's query over one slice of its source, run by `DataFusion` |
-//! | `target` | opening and creating targets, drift |
+//! | `target`, `properties` | opening and creating targets, drift, `TBLPROPERTIES` |
 //! | [`state`] | what outlives the process: plans, done marks, completions, lease |
 //! | [`report`], `events` | what an update did, for people and for machines |
 //!
@@ -27,6 +27,7 @@ pub mod error;
 mod events;
 mod flow_run;
 pub mod project;
+mod properties;
 mod query;
 mod relation;
 pub mod report;

@@ -195,11 +195,11 @@ impl Project {
                         flow: name,
                         kind: match &understood.work {
                             Work::Append => "append".to_owned(),
-                            Work::Cdc(spec) => spec.stored_as().to_string(),
+                            Work::Cdc(cdc) => cdc.spec.stored_as().to_string(),
                         },
                         keys: match &understood.work {
                             Work::Append => Vec::new(),
-                            Work::Cdc(spec) => spec.key_names().into_iter().map(str::to_owned).collect(),
+                            Work::Cdc(cdc) => cdc.spec.key_names().into_iter().map(str::to_owned).collect(),
                         },
                         columns: columns(&understood.target),
                     });

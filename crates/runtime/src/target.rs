@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use strandline_cdc_core::{CdcSpec, ColumnSelection};
 use strandline_table_formats::contract::{Table, TableDefinition, TableFormat};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    analysis::CdcWork,
+    error::{Error, ErrorKind, Result},
+};
 
 /// Property that holds the [`Recorded`] meaning of a CDC target.
 const PROPERTY: &str = "strandline.cdc";
@@ -47,6 +50,19 @@ impl Recorded {
             tracked: (*track_history != ColumnSelection::All).then_some(tracked),
             sequence_column: spec.sequence_column_name().to_owned(),
         }
+    }
+
+    /// What a table records.
+    fn of(properties: &BTreeMap<String, String>) -> Result<Self> {
+        let text = properties.get(PROPERTY).ok_or_else(|| {
+            Error::new(ErrorKind::State, "the table exists and is no CDC target")
+                .help("give the flow another target, or drop the table")
+        })?;
+        let recorded: Option<Self> = serde_json::from_str(text).ok();
+        recorded.filter(|recorded| recorded.format == FORMAT).ok_or_else(|| {
+            Error::new(ErrorKind::State, format!("the property {PROPERTY} of the table can't be read"))
+                .with("value", text)
+        })
     }
 
     /// Names what differs, with both sides.
@@ -87,12 +103,19 @@ impl Recorded {
     }
 }
 
+/// What a table is created with besides its columns.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct About {
+    pub(crate) comment: Option<String>,
+    pub(crate) properties: BTreeMap<String, String>,
+}
+
 /// Opens or creates the target of an append flow.
 pub(crate) async fn append_target(
     format: &dyn TableFormat,
     name: &str,
     schema: &SchemaRef,
-    comment: Option<String>,
+    about: About,
 ) -> Result<Arc<dyn Table>> {
     if let Some(table) = format.open(name).await? {
         if table.snapshot().await?.properties().contains_key(PROPERTY) {
@@ -109,47 +132,38 @@ pub(crate) async fn append_target(
         TableDefinition {
             schema: Arc::clone(schema),
             keys: Vec::new(),
-            properties: BTreeMap::new(),
-            comment,
+            properties: about.properties,
+            comment: about.comment,
         },
     )
     .await
 }
 
-/// Opens or creates the target of a CDC flow, and checks that the flow still means what the target records.
+/// Opens or creates the target of a CDC flow, and checks that the flow still means what the target records. The spec that
+/// is returned fits the target as it is.
 pub(crate) async fn cdc_target(
     format: &dyn TableFormat,
     name: &str,
-    spec: &CdcSpec,
+    cdc: &CdcWork,
     track_history: &ColumnSelection,
-    comment: Option<String>,
-) -> Result<Arc<dyn Table>> {
-    let now = Recorded::new(spec, track_history);
+    about: About,
+) -> Result<(Arc<dyn Table>, CdcSpec)> {
     if let Some(table) = format.open(name).await? {
         let snapshot = table.snapshot().await?;
-        let text = snapshot.properties().get(PROPERTY).ok_or_else(|| {
-            Error::new(ErrorKind::State, "the table exists and is no CDC target")
-                .help("give the flow another target, or drop the table")
-        })?;
-        let recorded: Recorded = serde_json::from_str(text)
-            .ok()
-            .filter(|recorded: &Recorded| recorded.format == FORMAT)
-            .ok_or_else(|| {
-                Error::new(ErrorKind::State, format!("the property {PROPERTY} of the table can't be read"))
-                    .with("value", text)
-            })?;
-        recorded.check(&now)?;
-        check_columns(&snapshot.schema(), spec)?;
-        return Ok(table);
+        let recorded = Recorded::of(snapshot.properties())?;
+        let spec = cdc.with_sequences_in(&recorded.sequence_column)?.unwrap_or_else(|| cdc.spec.clone());
+        recorded.check(&Recorded::new(&spec, track_history))?;
+        check_columns(&snapshot.schema(), &spec)?;
+        return Ok((table, spec));
     }
-    let properties = BTreeMap::from([(PROPERTY.to_owned(), serde_json::to_string(&now)?)]);
+    let spec = cdc.spec.clone();
+    let mut properties = about.properties;
+    properties.insert(PROPERTY.to_owned(), serde_json::to_string(&Recorded::new(&spec, track_history))?);
     let keys = spec.key_names().into_iter().map(str::to_owned).collect();
-    create(
-        format,
-        name,
-        TableDefinition { schema: Arc::clone(spec.target_schema()), keys, properties, comment },
-    )
-    .await
+    let schema = Arc::clone(spec.target_schema());
+    let table =
+        create(format, name, TableDefinition { schema, keys, properties, comment: about.comment }).await?;
+    Ok((table, spec))
 }
 
 /// Columns may come; one that has changed its type, or that the flow no longer has, is refused.

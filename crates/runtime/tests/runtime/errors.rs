@@ -106,6 +106,28 @@ async fn a_missing_folder_fails_its_flow_alone() {
 }
 
 #[tokio::test]
+async fn c28_a_tie_can_be_made_an_error_and_unknown_properties_are_refused() {
+    for format in FORMATS {
+        let bench = Bench::new(format);
+        let table =
+            |properties: &str| cdc().replace("TABLE t;", &format!("TABLE t TBLPROPERTIES ({properties});"));
+        bench.file("in/1.json", &[json!({"k": "a", "seq": 1, "v": 1}), json!({"k": "a", "seq": 1, "v": 2})]);
+        let report = bench.run(&table("'strandline.onTie' = 'error', 'owner' = 'us'")).await.unwrap();
+        let reason = report.flows[0].reason.clone().unwrap();
+        assert!(reason.contains("k=a") && reason.contains("sequence 1"), "{reason}");
+        for refused in
+            ["'strandline.onTie' = 'coin'", "'pipelines.unknown' = '1'", "'delta.appendOnly' = 'true'"]
+        {
+            let errors = bench.run(&table(refused)).await.unwrap_err();
+            assert_eq!(errors[0].kind(), ErrorKind::Unsupported, "{errors:?}");
+        }
+        let report = bench.succeed(&table("'pipelines.channel' = 'PREVIEW'")).await;
+        assert_eq!(report.flows[0].tied, 1, "the larger row wins, and the tie is counted");
+        assert_eq!(bench.rows("SELECT v FROM t").await[0]["v"], json!(2));
+    }
+}
+
+#[tokio::test]
 async fn g27_a_dry_run_reports_every_error_and_writes_nothing() {
     let bench = Bench::new(Format::Delta);
     let sql = format!(
@@ -154,6 +176,27 @@ async fn t11_drift_of_keys_shape_or_tracked_columns_is_refused_by_name() {
             assert!(report.flows[0].help.as_deref().is_some_and(|help| help.contains("full refresh")));
         }
         bench.succeed(&flow("k", "STORED AS SCD TYPE 2")).await;
+    }
+}
+
+#[tokio::test]
+async fn a28_a_second_flow_may_join_a_target_whose_sequence_is_a_kept_column() {
+    for format in FORMATS {
+        let bench = Bench::new(format);
+        bench.file("in/1.json", &[json!({"k": "a", "seq": 5, "v": 5})]);
+        bench.file("old/1.json", &[json!({"k": "a", "seq": 1, "v": 1}), json!({"k": "b", "seq": 1, "v": 1})]);
+        bench.succeed(&cdc()).await;
+        let backfill = format!(
+            "{} CREATE FLOW old AS AUTO CDC ONCE INTO t FROM read_files('old', format => 'json', {SCHEMA}) KEYS (k) SEQUENCE BY seq;",
+            cdc()
+        );
+        bench.succeed(&backfill).await;
+        let rows = bench.rows("SELECT * FROM t ORDER BY k").await;
+        assert_eq!(
+            json!(rows),
+            json!([{"k": "a", "seq": 5, "v": 5}, {"k": "b", "seq": 1, "v": 1}]),
+            "{format:?}"
+        );
     }
 }
 
