@@ -29,7 +29,7 @@ impl CdcSpec {
     /// What must be read before [`CdcSpec::reconcile`], so that an adapter reads no more than that.
     ///
     /// SCD1 asks for the sequence of the keys' rows alone: values matter only for ties, which are rare, and then
-    /// `reconcile` asks for more. SCD2 asks for the versions that end at or after the first event of their key.
+    /// `reconcile` asks for more. Where columns are absent, values are inherited, and it asks for whole rows. SCD2 asks for the versions that end at or after the first event of their key.
     ///
     /// # Errors
     /// [`CdcError::SchemaMismatch`] for a batch that was not made with this spec.
@@ -40,6 +40,7 @@ impl CdcSpec {
         let keys = RecordBatch::try_new(schema_of(self.key_fields()), firsts)?;
         let everything = Lookup { columns: None, bound: None };
         let visible = match self.stored_as {
+            StoredAs::Scd1 if self.has_absent() => everything.clone(),
             StoredAs::Scd1 => Lookup {
                 columns: Some(
                     self.key_names()

@@ -107,6 +107,28 @@ pub enum CdcError {
         /// The sequence's type.
         expected: DataType,
     },
+    /// A column of the source has another type than the target's column of that name.
+    #[error(
+        "column `{column}` has type {found} in the source and {expected} in the target; cast it in the flow's query, or run a full refresh of the target"
+    )]
+    TargetColumnType {
+        /// The column.
+        column: String,
+        /// Its type in the source.
+        found: DataType,
+        /// Its type in the target.
+        expected: DataType,
+    },
+    /// The source lacks columns of a target whose shape does not keep them yet.
+    #[error(
+        "the source no longer has these columns of the {stored_as} target: {}; select them in the flow's query, as NULL if need be, or run a full refresh of the target", columns.join(", ")
+    )]
+    AbsentColumns {
+        /// The target's shape.
+        stored_as: StoredAs,
+        /// The columns.
+        columns: Vec<String>,
+    },
     /// A key is NULL.
     #[error(
         "AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY: key `{column}` is NULL in {count} of {rows} rows, first in row {row}: {sample}"

@@ -28,6 +28,8 @@
 //! | version | a row of an SCD2 target |
 //! | run | neighbouring upserts that are equal on the tracked columns: they are one version |
 //! | tracked column | a column whose change opens a version; others change within it |
+//! | absent column | a column of the target that the source does not have any more: no event authors it |
+//! | author | of a column: an event that gives it a value. An event of a source without absent columns authors all |
 //! | tombstone | a side row that keeps a delete which no visible row shows |
 //! | side row | hidden state that late events need, see [`side`] |
 //!

@@ -16,6 +16,8 @@ pub const SEQUENCE_AT: &str = "__SEQUENCE_AT";
 pub const RESERVED_PREFIX: &str = "__strandline_";
 /// Side rows: what the row stands for, see [`crate::side::SideKind`].
 pub const SIDE_KIND: &str = "__strandline_kind";
+/// Side rows: the columns that an event authored, see [`crate::side::SideKind::Author`].
+pub const AUTHORED: &str = "__strandline_authored";
 
 /// True when a source column may not carry `name`.
 pub fn is_reserved(name: &str) -> bool {

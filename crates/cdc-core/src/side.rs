@@ -7,11 +7,27 @@
 //! | shape | side row | stands for |
 //! | --- | --- | --- |
 //! | SCD1 | [`SideKind::Delete`] | the newest event of a key that has no row |
+//! | SCD1 | [`SideKind::Author`] | an upsert that authors some of the columns that the key's row shows |
+//! | SCD1 | [`SideKind::Delete`] | beside a row: the newest delete, when no later event authors some column |
 //! | SCD2 | [`SideKind::Delete`] | a delete that does not end a visible version |
 //! | SCD2 | [`SideKind::Interior`] | an upsert within a run, before the run's last: full payload |
 //! | SCD2 | [`SideKind::Tail`] | the sequence of a run's last upsert, whose values the visible row shows |
 //!
 //! A version whose run is a single upsert has no side row.
+//!
+//! # Authors of the columns of an SCD1 row
+//!
+//! A row without author rows was written as a whole by the event at its sequence. That stops being true once the source
+//! lacks a column of the target, because its events do not author that column. From then on the side rows say who
+//! wrote what:
+//!
+//! | [`crate::names::AUTHORED`] | the side row stands for | its values |
+//! | --- | --- | --- |
+//! | NULL | the newest upsert of a whole row, as long as the row shows a column of it | all columns |
+//! | a list | the upserts at one sequence that authored these columns, as far as the row shows them | none: the row shows them; beside a whole row of the same sequence: the columns listed |
+//!
+//! There is always one at the row's own sequence: a row at whose sequence there is none was written as a whole. The side
+//! rows of a key go when an upsert of a whole row is newer than all of them. Those of a row that is gone mean nothing.
 
 /// What a side row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +39,8 @@ pub enum SideKind {
     Interior = 2,
     /// Where the last upsert of a run lies; its values are those of the visible row.
     Tail = 3,
+    /// An upsert that authors some columns of an SCD1 row; [`crate::names::AUTHORED`] lists them.
+    Author = 4,
 }
 
 impl SideKind {
@@ -32,11 +50,12 @@ impl SideKind {
             Self::Delete => 1,
             Self::Interior => 2,
             Self::Tail => 3,
+            Self::Author => 4,
         }
     }
 
     /// The kind with this code, or `None` for a code that this version does not know.
     pub fn from_code(code: i8) -> Option<Self> {
-        [Self::Delete, Self::Interior, Self::Tail].into_iter().find(|kind| kind.code() == code)
+        [Self::Delete, Self::Interior, Self::Tail, Self::Author].into_iter().find(|kind| kind.code() == code)
     }
 }

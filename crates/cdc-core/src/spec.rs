@@ -4,6 +4,9 @@
 
 mod options;
 mod resolve;
+mod target_columns;
+
+pub(crate) use resolve::authored_field;
 
 pub use options::{CdcOptions, ColumnSelection, OnTie, SequenceColumn, StoredAs};
 
@@ -21,8 +24,11 @@ use crate::{error::CdcError, names};
 pub struct CdcSpec {
     pub(crate) stored_as: StoredAs,
     pub(crate) on_tie: OnTie,
-    /// Kept columns, in source order: the payload and keys of an event, before any system column.
+    /// Kept columns: the payload and keys of an event, before any system column. Those of the source come first, in
+    /// source order.
     pub(crate) kept: SchemaRef,
+    /// How many of the kept columns the source has. The others are absent: no event authors them.
+    pub(crate) present: usize,
     /// Positions of the key columns in `kept`, in declared order.
     pub(crate) keys: Vec<usize>,
     /// Positions in `kept` of the columns whose change opens a version, in column order.
@@ -66,7 +72,7 @@ impl CdcSpec {
         &self.sequence_type
     }
 
-    /// The kept columns of the source, keys included, in source order.
+    /// The kept columns, keys included: those of the source in source order, then the absent ones.
     pub fn kept_schema(&self) -> &SchemaRef {
         &self.kept
     }
@@ -77,7 +83,10 @@ impl CdcSpec {
     }
 
     /// The schema of the hidden side rows: kept columns (NULL where a row has no payload), then
-    /// [`names::SEQUENCE_AT`] and [`names::SIDE_KIND`].
+    /// [`names::SEQUENCE_AT`] and [`names::SIDE_KIND`]; with absent columns also [`names::AUTHORED`].
+    ///
+    /// Stored side rows may have that last column from an earlier definition of the flow. Then the side rows that come
+    /// have it too, whatever this says; rows without it have NULL there.
     pub fn side_schema(&self) -> &SchemaRef {
         &self.side
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, cast::AsArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, cast::AsArray, new_null_array};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::DataType;
 
@@ -17,8 +17,9 @@ use crate::{
 };
 
 impl ChangeBatch {
-    /// Takes the rows of a batch: `source` with the columns that the spec keeps (others are ignored), the value of
-    /// `SEQUENCE BY` for each row, and where `APPLY AS DELETE WHEN` is TRUE. `deletes` of NULL or FALSE mean upsert.
+    /// Takes the rows of a batch: `source` with the columns that the spec keeps (others are ignored, absent ones are not
+    /// asked for), the value of `SEQUENCE BY` for each row, and where `APPLY AS DELETE WHEN` is TRUE. `deletes` of NULL or
+    /// FALSE mean upsert.
     ///
     /// # Errors
     /// [`CdcError::NullKey`] and [`CdcError::NullSequence`] (a NULL field of a struct sequence included), with a count
@@ -48,6 +49,9 @@ impl ChangeBatch {
             .iter()
             .enumerate()
             .map(|(i, field)| {
+                if i >= spec.present {
+                    return Ok(new_null_array(field.data_type(), rows));
+                }
                 let column = source.column_by_name(field.name()).ok_or_else(|| CdcError::SchemaMismatch {
                     what: "source",
                     expected: format!("column `{}`", field.name()),

@@ -46,6 +46,12 @@ impl PayloadOrder {
         let columns = self.comparators.get(&(a.source, b.source)).into_iter().flatten();
         columns.map(|compare| compare(a.row, b.row)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     }
+
+    /// Compares the values of one column, given by its place in comparison order.
+    pub(crate) fn compare_column(&self, column: usize, a: RowRef, b: RowRef) -> Ordering {
+        let comparators = self.comparators.get(&(a.source, b.source));
+        comparators.and_then(|all| all.get(column)).map_or(Ordering::Equal, |compare| compare(a.row, b.row))
+    }
 }
 
 fn comparators_of(left: &[ArrayRef], right: &[ArrayRef]) -> Result<Vec<DynComparator>, ArrowError> {

@@ -2,15 +2,20 @@
 //!
 //! The state of a key is its newest event: a target row when that is an upsert, a side row when it is a delete (a
 //! tombstone). A batch is folded to its winner a key, and that is related to the stored event.
+//!
+//! Keys whose columns may have several authors are folded event by event instead, see [`authors`].
+
+mod authors;
 
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Int8Array, RecordBatch, UInt32Array, UInt64Array, new_null_array};
-use arrow_select::take::take;
+use arrow_schema::SchemaRef;
+use arrow_select::{concat::concat_batches, take::take};
 
 use super::{
     Ties, check_len, column,
-    gather::column_or_null,
+    gather::{by_group, column_or_null},
     invalid,
     keys::{KeyIndex, UNKNOWN},
     kind_of, kinds,
@@ -24,7 +29,7 @@ use crate::{
     error::CdcError,
     names,
     side::SideKind,
-    spec::CdcSpec,
+    spec::{CdcSpec, authored_field, schema_of},
 };
 
 const BATCH: usize = 0;
@@ -35,6 +40,8 @@ const VISIBLE: usize = 1;
 struct Stored {
     visible: Option<u32>,
     tombstone: Option<u32>,
+    /// Whether the key has author rows.
+    authored: bool,
 }
 
 /// The newest event of a key in the batch.
@@ -44,6 +51,9 @@ struct Winner {
     /// Ties met at its sequence.
     ties: u32,
 }
+
+/// Author rows of the batch's keys: key and row, by key.
+type AuthorRows = Vec<(u32, u32)>;
 
 struct Input<'a> {
     changes: &'a ChangeBatch,
@@ -55,6 +65,9 @@ struct Input<'a> {
     /// `None` for a row that has no sequence (written by hand): older than everything.
     visible_at: Vec<Option<Ordinal>>,
     hidden_at: Vec<Ordinal>,
+    visible_sequence: ArrayRef,
+    hidden_sequence: ArrayRef,
+    author_rows: AuthorRows,
     payload: PayloadOrder,
     /// Whether the prior has values to compare, or keys and sequences only.
     wide: bool,
@@ -71,9 +84,17 @@ pub(super) fn reconcile(
     let winners = input.winners();
     input.count_late(&mut counts);
     let mut effects = Effects::default();
+    let mut by_column: Vec<u32> = Vec::new();
     for (group, winner) in winners.iter().enumerate() {
         let Some(winner) = winner else { continue };
-        match input.apply(row_number(group), winner, &mut ties, &mut effects) {
+        let stored = input.stored.get(group).copied().unwrap_or_default();
+        let verdict = if spec.has_absent() || stored.authored {
+            by_column.push(row_number(group));
+            if stored.visible.is_some() && !input.wide { Verdict::NeedsValues } else { Verdict::Decided }
+        } else {
+            input.apply(row_number(group), winner, &mut ties, &mut effects)
+        };
+        match verdict {
             Verdict::Decided => {}
             Verdict::NeedsValues => {
                 let mut plan = spec.read_plan(changes)?;
@@ -82,18 +103,38 @@ pub(super) fn reconcile(
             }
         }
     }
+    let authors = authors::resolve(spec, &input, &by_column, &mut ties)?;
     ties.check(spec, &input.index, changes)?;
     counts.tied = ties.count;
-    counts.upserted = effects.upserts.len() as u64;
-    counts.deleted = effects.deleted;
-    if effects.is_empty() {
+    counts.upserted = (effects.upserts.len() as u64).saturating_add(authors.upserted());
+    counts.deleted = effects.deleted.saturating_add(authors.deleted);
+    if effects.is_empty() && authors.is_empty() {
         return Ok(unchanged(spec, counts));
     }
-    Ok(Reconciliation::Done(Reconciled {
-        target: effects.target(spec, &input)?,
-        side: effects.side(spec, &input)?,
-        counts,
-    }))
+    let side_schema = side_schema(spec, prior);
+    let mut target = effects.target(spec, &input)?;
+    let mut side = effects.side(spec, &side_schema, &input)?;
+    if !authors.is_empty() {
+        target = both(&target, &authors.target(spec, &input)?)?;
+        side = both(&side, &authors.side(spec, &side_schema, &input)?)?;
+    }
+    Ok(Reconciliation::Done(Reconciled { target, side, counts }))
+}
+
+/// The schema of the side rows that come: that of the spec, and what author rows need where some may be stored.
+fn side_schema(spec: &CdcSpec, prior: &Prior) -> SchemaRef {
+    let known = spec.side.column_with_name(names::AUTHORED).is_some();
+    if known || prior.hidden.batch.column_by_name(names::AUTHORED).is_none() {
+        return Arc::clone(&spec.side);
+    }
+    schema_of(spec.side.fields().iter().cloned().chain([authored_field()]))
+}
+
+/// One change after another.
+fn both(first: &RowChanges, second: &RowChanges) -> Result<RowChanges, CdcError> {
+    let deletes = first.deletes.values().iter().chain(second.deletes.values()).copied().collect::<Vec<_>>();
+    let inserts = concat_batches(&first.inserts.schema(), [&first.inserts, &second.inserts])?;
+    Ok(RowChanges { deletes: deletes.into(), inserts })
 }
 
 enum Verdict {
@@ -130,8 +171,21 @@ impl<'a> Input<'a> {
             payloads.push(values(&prior.visible.batch)?);
         }
         let payload = PayloadOrder::new(&payloads)?;
-        let stored = stored(spec, prior, &hidden_sequence, &index)?;
-        Ok(Self { changes, prior, index, stored, batch_at, visible_at, hidden_at, payload, wide })
+        let (stored, author_rows) = stored(spec, prior, &hidden_sequence, &index)?;
+        Ok(Self {
+            changes,
+            prior,
+            index,
+            stored,
+            batch_at,
+            visible_at,
+            hidden_at,
+            visible_sequence,
+            hidden_sequence,
+            author_rows,
+            payload,
+            wide,
+        })
     }
 
     fn batch_event(&self, row: usize) -> Event<RowRef> {
@@ -215,13 +269,14 @@ fn at(ordinals: &[Ordinal], row: usize) -> Ordinal {
     ordinals.get(row).copied().unwrap_or_default()
 }
 
-/// The stored rows of each key of the batch. More than one row a key is a damaged target.
+/// The stored rows of each key of the batch, and the author rows by key. More than one row a key is a damaged target.
 fn stored(
     spec: &CdcSpec,
     prior: &Prior,
     hidden_sequence: &ArrayRef,
     index: &KeyIndex,
-) -> Result<Vec<Stored>, CdcError> {
+) -> Result<(Vec<Stored>, AuthorRows), CdcError> {
+    let mut authors = Vec::new();
     let mut stored = vec![Stored::default(); index.len()];
     for (row, group) in index.probe(&spec.key_columns(&prior.visible.batch)?)?.into_iter().enumerate() {
         let Some(slot) = stored.get_mut(group as usize).filter(|_| group != UNKNOWN) else { continue };
@@ -232,15 +287,22 @@ fn stored(
     let kinds = kinds(&prior.hidden.batch)?;
     for (row, group) in index.probe(&spec.key_columns(&prior.hidden.batch)?)?.into_iter().enumerate() {
         let Some(slot) = stored.get_mut(group as usize).filter(|_| group != UNKNOWN) else { continue };
-        if kind_of(spec, &prior.hidden.batch, &kinds, hidden_sequence, row)? != SideKind::Delete {
-            let why = "a side row is of a kind that an SCD TYPE 1 target does not have";
-            return Err(invalid(spec, &prior.hidden.batch, row, why));
-        }
-        if slot.tombstone.replace(row_number(row)).is_some() {
-            return Err(invalid(spec, &prior.hidden.batch, row, "the key has several tombstones"));
+        match kind_of(spec, &prior.hidden.batch, &kinds, hidden_sequence, row)? {
+            SideKind::Author => {
+                slot.authored = true;
+                authors.push((group, row_number(row)));
+            }
+            SideKind::Delete if slot.tombstone.replace(row_number(row)).is_some() => {
+                return Err(invalid(spec, &prior.hidden.batch, row, "the key has several tombstones"));
+            }
+            SideKind::Delete => {}
+            SideKind::Interior | SideKind::Tail => {
+                let why = "a side row is of a kind that an SCD TYPE 1 target does not have";
+                return Err(invalid(spec, &prior.hidden.batch, row, why));
+            }
         }
     }
-    Ok(stored)
+    Ok((stored, by_group(&authors, index.len(), |(group, _)| *group)))
 }
 
 /// What is to change: rows of the batch that come, rows of the prior that go.
@@ -283,9 +345,9 @@ impl Effects {
         Ok(RowChanges { deletes: ids(&input.prior.visible.ids, &self.visible_gone), inserts })
     }
 
-    fn side(&self, spec: &CdcSpec, input: &Input<'_>) -> Result<RowChanges, CdcError> {
+    fn side(&self, spec: &CdcSpec, schema: &SchemaRef, input: &Input<'_>) -> Result<RowChanges, CdcError> {
         let rows = UInt32Array::from(self.tombstones.clone());
-        let columns = spec.side.fields().iter().enumerate().map(|(i, field)| {
+        let columns = schema.fields().iter().enumerate().map(|(i, field)| {
             if spec.keys.contains(&i) {
                 return take(input.changes.rows.column(i), &rows, None);
             }
@@ -297,7 +359,7 @@ impl Effects {
                 _ => Ok(new_null_array(field.data_type(), rows.len())),
             }
         });
-        let inserts = RecordBatch::try_new(Arc::clone(&spec.side), columns.collect::<Result<_, _>>()?)?;
+        let inserts = RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<_, _>>()?)?;
         Ok(RowChanges { deletes: ids(&input.prior.hidden.ids, &self.hidden_gone), inserts })
     }
 }

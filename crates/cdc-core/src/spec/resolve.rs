@@ -20,13 +20,13 @@ pub(super) fn resolve(
     let keys = resolve_keys(&options.keys, source, &kept)?;
     let tracked = resolve_tracked(options, &kept, &keys)?;
     let sequence_column = resolve_sequence_column(options, &kept, sequence_type)?;
-    let mut payload_by_name: Vec<usize> = (0..kept.fields().len()).filter(|i| !keys.contains(i)).collect();
-    payload_by_name.sort_by(|&a, &b| kept.field(a).name().cmp(kept.field(b).name()));
+    let payload_by_name = payload_by_name(&kept, &keys);
     Ok(CdcSpec {
         stored_as: options.stored_as,
         on_tie: options.on_tie,
         target: target_schema(options.stored_as, &kept, &sequence_column, sequence_type),
-        side: side_schema(&kept, sequence_type),
+        side: side_schema(&kept, sequence_type, false),
+        present: kept.fields().len(),
         kept,
         keys,
         tracked,
@@ -34,6 +34,13 @@ pub(super) fn resolve(
         sequence_type: sequence_type.clone(),
         sequence_column,
     })
+}
+
+/// Positions of the non-key columns in the order in which payloads compare.
+pub(super) fn payload_by_name(kept: &Schema, keys: &[usize]) -> Vec<usize> {
+    let mut payload: Vec<usize> = (0..kept.fields().len()).filter(|i| !keys.contains(i)).collect();
+    payload.sort_by(|&a, &b| kept.field(a).name().cmp(kept.field(b).name()));
+    payload
 }
 
 fn check_source(source: &Schema) -> Result<(), CdcError> {
@@ -177,7 +184,7 @@ fn system(name: &str, data_type: &DataType) -> FieldRef {
     Arc::new(Field::new(name, data_type.clone(), true))
 }
 
-fn target_schema(
+pub(super) fn target_schema(
     stored_as: StoredAs,
     kept: &Schema,
     sequence_column: &SequenceColumn,
@@ -193,10 +200,16 @@ fn target_schema(
     schema_of(kept.fields().iter().cloned().chain(system_columns))
 }
 
-fn side_schema(kept: &Schema, sequence_type: &DataType) -> SchemaRef {
+pub(super) fn side_schema(kept: &Schema, sequence_type: &DataType, authored: bool) -> SchemaRef {
     let system_columns =
         [system(names::SEQUENCE_AT, sequence_type), system(names::SIDE_KIND, &DataType::Int8)];
-    schema_of(kept.fields().iter().cloned().chain(system_columns))
+    let authored = authored.then(authored_field);
+    schema_of(kept.fields().iter().cloned().chain(system_columns).chain(authored))
+}
+
+/// The side column that lists the columns which an event authored.
+pub(crate) fn authored_field() -> FieldRef {
+    system(names::AUTHORED, &DataType::List(Arc::new(Field::new("item", DataType::Utf8, true))))
 }
 
 /// True for types whose values have one total order, which serves as sequence order and as key equality.

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use arrow_array::{ArrayRef, BooleanArray, Int8Array, RecordBatch, RecordBatchOptions, cast::AsArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int8Array, RecordBatch, RecordBatchOptions, cast::AsArray};
 use arrow_schema::{DataType, Field, Schema};
 use strandline_cdc_core::{
     CdcError, CdcOptions, CdcSpec, ChangeBatch, ColumnSelection, Reconciled, StoredAs, names, side::SideKind,
@@ -13,7 +13,7 @@ use strandline_cdc_core::{
 use strandline_testkit::reference::{self, Event, Op, Row, Value};
 
 use crate::{
-    convert::Codec,
+    convert::{self, Codec},
     store::{Store, Table},
 };
 
@@ -97,6 +97,9 @@ impl Columns {
                 None if field.name() == names::SIDE_KIND => {
                     let kinds: &Int8Array = column.as_primitive();
                     kinds.iter().map(|kind| Value::Int(kind.unwrap().into())).collect()
+                }
+                None if field.name() == names::AUTHORED => {
+                    (0..column.len()).map(|row| convert::value(column, row)).collect()
                 }
                 None => self.sequence.values(column),
             };

@@ -11,6 +11,7 @@
     reason = "a test that meets what it does not expect shall stop"
 )]
 
+mod absent;
 mod by_hand;
 mod checklist;
 mod convert;

@@ -76,7 +76,8 @@ impl Table {
         assert_eq!(kept.false_count(), gone.len(), "only rows that are there can go");
         let kept = self.rows(&self.batch, &kept);
         let came = changes.inserts.num_rows() as u64;
-        self.batch = concat_batches(&self.batch.schema(), [&kept.batch, &changes.inserts]).unwrap();
+        self.batch =
+            concat_batches(&self.batch.schema(), [&kept.batch, &self.aligned(&changes.inserts)]).unwrap();
         self.ids = kept.ids.values().iter().copied().chain(self.next..self.next + came).collect();
         self.next += came;
     }
@@ -88,15 +89,33 @@ impl Table {
         self.rows(&self.batch, &gone).batch
     }
 
-    /// The table with the columns of a schema, NULL where it had none.
-    pub(crate) fn widen(&mut self, schema: &SchemaRef) {
-        let column = |field: &arrow_schema::FieldRef| {
-            let found = self.batch.column_by_name(field.name()).cloned();
-            found.unwrap_or_else(|| arrow_array::new_null_array(field.data_type(), self.batch.num_rows()))
-        };
-        let columns = schema.fields().iter().map(column).collect();
-        self.batch = RecordBatch::try_new(SchemaRef::clone(schema), columns).unwrap();
+    /// Rows that come, in the table's columns: NULL where they have none. They have no column that the table lacks.
+    fn aligned(&self, inserts: &RecordBatch) -> RecordBatch {
+        let (schema, come) = (self.batch.schema(), inserts.schema());
+        assert!(
+            come.fields().iter().all(|field| schema.index_of(field.name()).is_ok()),
+            "{come} into {schema}"
+        );
+        in_columns(inserts, &schema)
     }
+
+    /// The table with the columns of a schema too, NULL where it had none.
+    pub(crate) fn widen(&mut self, schema: &SchemaRef) {
+        let own = self.batch.schema();
+        let new = schema.fields().iter().filter(|field| own.index_of(field.name()).is_err());
+        let fields: Vec<_> = own.fields().iter().chain(new).cloned().collect();
+        self.batch = in_columns(&self.batch, &SchemaRef::new(arrow_schema::Schema::new(fields)));
+    }
+}
+
+/// Rows in the columns of a schema: NULL where they have none.
+fn in_columns(rows: &RecordBatch, schema: &SchemaRef) -> RecordBatch {
+    let column = |field: &arrow_schema::FieldRef| {
+        let found = rows.column_by_name(field.name()).cloned();
+        found.unwrap_or_else(|| arrow_array::new_null_array(field.data_type(), rows.num_rows()))
+    };
+    let columns = schema.fields().iter().map(column).collect();
+    RecordBatch::try_new(SchemaRef::clone(schema), columns).unwrap()
 }
 
 /// A target and its side rows.

@@ -1,0 +1,276 @@
+//! Which event authored each column of a row, and which events must be known for that to stay true?
+//!
+//! An event authors a whole row, or some columns of it. After the newest delete each column has the value of its newest
+//! author; an event of a whole row authors them all. At one sequence the larger whole row wins as a whole (R-TIE); beside
+//! it, and among events of some columns, a column has the largest value of its authors there.
+//!
+//! An event matters as long as the row shows a column of it. Nothing that comes later can bring back what it has lost:
+//! that would take an event fewer.
+
+use std::cmp::Ordering;
+
+use super::order::{Op, Ordinal};
+
+/// The columns that an event authors: all, or those at these places, in ascending order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Authored<'a> {
+    Whole,
+    Columns(&'a [usize]),
+}
+
+/// When an event happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum When {
+    /// Before everything that has a sequence. Such an event is never stored.
+    First,
+    At(Ordinal),
+}
+
+/// An event of a key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<'a, Row> {
+    pub(crate) at: When,
+    pub(crate) op: Op,
+    pub(crate) authored: Authored<'a>,
+    /// Where its sequence is.
+    pub(crate) row: Row,
+    /// Where its values are.
+    pub(crate) values: Row,
+    /// True for an event of the batch.
+    pub(crate) new: bool,
+}
+
+/// A key after all its events.
+#[derive(Debug)]
+pub(crate) enum State<Row> {
+    /// The newest event is this delete.
+    Gone(Known<Row>),
+    Live(Live<Row>),
+}
+
+/// A sequence, and a row that has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Known<Row> {
+    pub(crate) at: Ordinal,
+    pub(crate) row: Row,
+}
+
+/// A row, and what must be kept beside it.
+#[derive(Debug)]
+pub(crate) struct Live<Row> {
+    /// The newest upsert.
+    pub(crate) newest: Known<Row>,
+    /// The value of each column, `None` where nobody authored it.
+    pub(crate) values: Vec<Option<Row>>,
+    pub(crate) authors: Vec<Author<Row>>,
+    /// The newest delete, when nobody authored some column after it.
+    pub(crate) delete: Option<Known<Row>>,
+    /// Upserts that another of their sequence kept from being shown, and one of the sequence that is new.
+    pub(crate) ties: u64,
+    pub(crate) tied: Option<Row>,
+}
+
+/// Upserts at one sequence that must be known.
+#[derive(Debug)]
+pub(crate) struct Author<Row> {
+    pub(crate) known: Known<Row>,
+    /// The columns; `None` for the upsert of a whole row.
+    pub(crate) columns: Option<Vec<usize>>,
+    /// The values that the row itself does not tell, by column.
+    pub(crate) values: Vec<(usize, Row)>,
+}
+
+/// The state of a key with so many `columns`. Of equal events the first given wins: give what is stored before what is
+/// new. `None` without an event that is stored or new.
+pub(crate) fn fold<Row: Copy>(
+    entries: &[Entry<'_, Row>],
+    columns: usize,
+    compare: impl Fn(usize, Row, Row) -> Ordering,
+) -> Option<State<Row>> {
+    let deletes = entries.iter().filter(|entry| entry.op == Op::Delete).filter_map(known);
+    let delete = deletes.reduce(|best, other| if other.at > best.at { other } else { best });
+    let after = delete.map_or(When::First, |delete| When::At(delete.at));
+    let live: Vec<&Entry<'_, Row>> =
+        entries.iter().filter(|entry| entry.op == Op::Upsert && entry.at >= after).collect();
+    let upserts = live.iter().filter_map(|entry| known(entry));
+    let Some(newest) = upserts.reduce(|best, other| if other.at > best.at { other } else { best }) else {
+        return delete.map(State::Gone);
+    };
+    let mut ties = Ties { lost: vec![false; live.len()], tied: None };
+    let whole = newest_whole(&live, columns, &compare, &mut ties);
+    let whole_at = whole.map(|whole| whole.at);
+    let shown = shown(&live, columns, whole, &compare);
+    let value = |(column, shown): (usize, &Shown<Row>)| match (shown.partial, whole) {
+        (Some(value), Some(whole)) if Some(whole.at) == shown.at => {
+            Some(if compare(column, whole.values, value).is_ge() { whole.values } else { value })
+        }
+        (Some(value), _) => Some(value),
+        (None, whole) => whole.map(|whole| whole.values),
+    };
+    let values: Vec<Option<Row>> = shown.iter().enumerate().map(value).collect();
+    ties.in_columns(&live, whole, &shown, &values, &compare);
+    let whole_is_shown = shown.iter().any(|column| column.at == whole_at);
+    let plain = whole_at == Some(When::At(newest.at)) && shown.iter().all(|column| column.partial.is_none());
+    let mut authors = Vec::new();
+    if !plain {
+        let kept = whole.filter(|_| whole_is_shown);
+        authors.extend(kept.and_then(|entry| known(&entry).map(|known| (known, entry))).map(
+            |(known, entry)| Author {
+                known,
+                columns: None,
+                values: (0..columns).map(|column| (column, entry.values)).collect(),
+            },
+        ));
+        authors.extend(partial_authors(&live, &shown, whole_at, newest));
+    }
+    Some(State::Live(Live {
+        newest,
+        delete: delete.filter(|_| shown.iter().any(|column| column.at.is_none())),
+        values,
+        authors,
+        ties: ties.lost.iter().filter(|lost| **lost).count() as u64,
+        tied: ties.tied,
+    }))
+}
+
+fn known<Row: Copy>(entry: &Entry<'_, Row>) -> Option<Known<Row>> {
+    match entry.at {
+        When::First => None,
+        When::At(at) => Some(Known { at, row: entry.row }),
+    }
+}
+
+/// Who authored what a column shows.
+#[derive(Debug, Clone, Copy)]
+struct Shown<Row> {
+    /// The sequence of its newest author; `None` without one.
+    at: Option<When>,
+    /// The largest value that events of some columns have there.
+    partial: Option<Row>,
+}
+
+/// The newest event of a whole row.
+fn newest_whole<'a, Row: Copy>(
+    live: &[&Entry<'a, Row>],
+    columns: usize,
+    compare: &impl Fn(usize, Row, Row) -> Ordering,
+    ties: &mut Ties<Row>,
+) -> Option<Entry<'a, Row>> {
+    let wholes = || live.iter().enumerate().filter(|(_, entry)| entry.authored == Authored::Whole);
+    let newest = wholes().map(|(_, entry)| entry.at).max()?;
+    let larger = |a: &Entry<'_, Row>, b: &Entry<'_, Row>| {
+        (0..columns).map(|column| compare(column, a.values, b.values)).find(|o| o.is_ne())
+    };
+    let here = || wholes().filter(|(_, entry)| entry.at == newest);
+    let best = here()
+        .map(|(_, entry)| **entry)
+        .reduce(|best, other| if larger(&other, &best) == Some(Ordering::Greater) { other } else { best })?;
+    if let Some((_, new)) = here().find(|(_, entry)| entry.new) {
+        for (place, _) in here().filter(|(_, entry)| larger(entry, &best).is_some()) {
+            ties.note(place, new.row);
+        }
+    }
+    Some(best)
+}
+
+fn shown<Row: Copy>(
+    live: &[&Entry<'_, Row>],
+    columns: usize,
+    whole: Option<Entry<'_, Row>>,
+    compare: &impl Fn(usize, Row, Row) -> Ordering,
+) -> Vec<Shown<Row>> {
+    let mut shown = vec![Shown { at: whole.map(|whole| whole.at), partial: None }; columns];
+    for entry in live {
+        let Authored::Columns(authored) = entry.authored else { continue };
+        for &column in authored {
+            let Some(shown) = shown.get_mut(column) else { continue };
+            let newer = Some(entry.at).cmp(&shown.at);
+            let larger = shown.partial.is_none_or(|old| compare(column, entry.values, old).is_gt());
+            if newer.is_gt() || (newer.is_eq() && larger) {
+                *shown = Shown { at: Some(entry.at), partial: Some(entry.values) };
+            }
+        }
+    }
+    shown
+}
+
+/// Per sequence, the columns that events of some columns show there. The newest sequence is always among them, unless
+/// a whole row stands there.
+fn partial_authors<Row: Copy>(
+    live: &[&Entry<'_, Row>],
+    shown: &[Shown<Row>],
+    whole_at: Option<When>,
+    newest: Known<Row>,
+) -> Vec<Author<Row>> {
+    let partial = || {
+        shown.iter().enumerate().filter_map(|(column, shown)| match (shown.at, shown.partial) {
+            (Some(When::At(at)), Some(value)) => Some((column, at, value)),
+            _ => None,
+        })
+    };
+    let mut sequences: Vec<Ordinal> = partial().map(|(_, at, _)| at).collect();
+    if whole_at != Some(When::At(newest.at)) {
+        sequences.push(newest.at);
+    }
+    sequences.sort_unstable();
+    sequences.dedup();
+    let author = |at: Ordinal| {
+        let here = || partial().filter(|(_, column_at, _)| *column_at == at);
+        let beside_whole = whole_at == Some(When::At(at));
+        let row =
+            live.iter().find(|entry| entry.at == When::At(at) && entry.authored != Authored::Whole)?.row;
+        Some(Author {
+            known: Known { at, row },
+            columns: Some(here().map(|(column, _, _)| column).collect()),
+            values: here().filter(|_| beside_whole).map(|(column, _, value)| (column, value)).collect(),
+        })
+    };
+    sequences.into_iter().filter_map(author).collect()
+}
+
+/// The upserts that lost to another one of their sequence, where one of the two is new.
+struct Ties<Row> {
+    lost: Vec<bool>,
+    tied: Option<Row>,
+}
+
+impl<Row: Copy> Ties<Row> {
+    fn note(&mut self, place: usize, new: Row) {
+        self.tied.get_or_insert(new);
+        if let Some(lost) = self.lost.get_mut(place) {
+            *lost = true;
+        }
+    }
+
+    fn in_columns(
+        &mut self,
+        live: &[&Entry<'_, Row>],
+        whole: Option<Entry<'_, Row>>,
+        shown: &[Shown<Row>],
+        values: &[Option<Row>],
+        compare: &impl Fn(usize, Row, Row) -> Ordering,
+    ) {
+        for (column, (shown, value)) in shown.iter().zip(values).enumerate() {
+            let (Some(at), Some(value), Some(_)) = (shown.at, *value, shown.partial) else { continue };
+            let is_best = |entry: &Entry<'_, Row>| {
+                let same = |best: Entry<'_, Row>| {
+                    (0..values.len()).all(|c| compare(c, entry.values, best.values).is_eq())
+                };
+                whole.is_some_and(same)
+            };
+            let authors = || {
+                live.iter().enumerate().filter(|(_, entry)| {
+                    entry.at == at
+                        && match entry.authored {
+                            Authored::Whole => is_best(entry),
+                            Authored::Columns(columns) => columns.contains(&column),
+                        }
+                })
+            };
+            let Some((_, new)) = authors().find(|(_, entry)| entry.new) else { continue };
+            for (place, _) in authors().filter(|(_, entry)| compare(column, entry.values, value).is_ne()) {
+                self.note(place, new.row);
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! How is a key reconciled whose columns may have several authors?
+//!
+//! The events that its stored rows stand for and those of the batch are folded ([`crate::algebra::authorship`]); what
+//! comes out is compared with what is stored, so that a replay changes nothing.
+//!
+//! | stored | event |
+//! | --- | --- |
+//! | author row without a list | an upsert of a whole row |
+//! | author row with a list | an upsert of these columns; its values are shown by the target row, unless a whole row stands at its sequence |
+//! | target row at whose sequence no author row stands | an upsert of a whole row |
+//! | target row otherwise | the view of the others. Columns without an author keep their value: older than everything |
+//! | delete row | a delete |
+//!
+//! Author rows of a key that has no target row belonged to one that somebody deleted by hand: they are no events.
+
+mod effects;
+mod values;
+
+use super::{super::gather::by_group, BATCH, Input, Stored, Ties, VISIBLE, at};
+use crate::{
+    algebra::{
+        authorship::{Authored, Entry, Live, State, When, fold},
+        order::{Op, Ordinal},
+    },
+    columnar::{payload::RowRef, row_number},
+    error::CdcError,
+    side::SideKind,
+    spec::CdcSpec,
+};
+
+pub(super) use effects::Effects;
+use effects::{Row, SideRow};
+use values::Values;
+
+/// The side rows of the prior, as a source of values.
+const HIDDEN: usize = 2;
+/// A row of NULLs.
+const NULL: RowRef = RowRef { source: 3, row: 0 };
+
+/// What is to change for the keys `groups`.
+pub(super) fn resolve(
+    spec: &CdcSpec,
+    input: &Input<'_>,
+    groups: &[u32],
+    ties: &mut Ties,
+) -> Result<Effects, CdcError> {
+    let mut effects = Effects::default();
+    if groups.is_empty() {
+        return Ok(effects);
+    }
+    let values = Values::new(spec, input)?;
+    let mut rows: Vec<(u32, u32)> =
+        input.index.groups().iter().enumerate().map(|(row, &group)| (group, row_number(row))).collect();
+    rows.retain(|(group, _)| groups.binary_search(group).is_ok());
+    let rows = by_group(&rows, input.index.len(), |(group, _)| *group);
+    for changes in rows.chunk_by(|a, b| a.0 == b.0) {
+        let Some(&(group, _)) = changes.first() else { continue };
+        let key = Key::new(input, group);
+        let mut entries = key.stored_events(input, &values);
+        entries.extend(changes.iter().map(|&(_, row)| {
+            let event = input.batch_event(row as usize);
+            Entry {
+                at: When::At(event.at),
+                op: event.op,
+                authored: values.batch_authored(),
+                row: event.row,
+                values: event.row,
+                new: true,
+            }
+        }));
+        let state = fold(&entries, values.len(), |column, a, b| values.order.compare_column(column, a, b));
+        if let Some(state) = state {
+            if let State::Live(Live { ties: count, tied: Some(row), .. }) = &state {
+                ties.note(*count, group, &input.changes.sequence, row.row);
+            }
+            key.change(&state, input, &values, &mut effects);
+        }
+    }
+    effects.values = Some(values);
+    Ok(effects)
+}
+
+/// A key and what is stored of it.
+struct Key {
+    /// A change of the key.
+    row: u32,
+    stored: Stored,
+    /// Its author rows.
+    authors: Vec<u32>,
+}
+
+impl Key {
+    fn new(input: &Input<'_>, group: u32) -> Self {
+        let from = input.author_rows.partition_point(|(other, _)| *other < group);
+        let own = input.author_rows.iter().skip(from).take_while(|(other, _)| *other == group);
+        Self {
+            row: row_number(input.index.first_row(group)),
+            stored: input.stored.get(group as usize).copied().unwrap_or_default(),
+            authors: own.map(|(_, row)| *row).collect(),
+        }
+    }
+
+    fn stored_events<'v>(&self, input: &Input<'_>, values: &'v Values) -> Vec<Entry<'v, RowRef>> {
+        let hidden = |row: u32| RowRef { source: HIDDEN, row: row as usize };
+        let hidden_at = |row: u32| at(&input.hidden_at, row as usize);
+        let event = |at: When, op: Op, authored: Authored<'v>, row: RowRef, values: RowRef| Entry {
+            at,
+            op,
+            authored,
+            row,
+            values,
+            new: false,
+        };
+        let mut entries = Vec::new();
+        if let Some(row) = self.stored.tombstone {
+            let row_at = When::At(hidden_at(row));
+            entries.push(event(row_at, Op::Delete, Authored::Whole, hidden(row), hidden(row)));
+        }
+        let Some(row) = self.stored.visible else { return entries };
+        let visible = RowRef { source: VISIBLE, row: row as usize };
+        let visible_at = input.visible_at.get(row as usize).copied().flatten();
+        let stands_at = |at: Ordinal, whole: bool| {
+            let mut authors = self.authors.iter();
+            authors.any(|&row| hidden_at(row) == at && (values.listed(row).is_none() || !whole))
+        };
+        for &author in &self.authors {
+            let author_at = hidden_at(author);
+            let (authored, shown) = match values.listed(author) {
+                None => (Authored::Whole, hidden(author)),
+                Some(list) if stands_at(author_at, true) => (Authored::Columns(list), hidden(author)),
+                Some(list) => (Authored::Columns(list), visible),
+            };
+            entries.push(event(When::At(author_at), Op::Upsert, authored, hidden(author), shown));
+        }
+        let own_at = visible_at.filter(|&at| !stands_at(at, false)).map_or(When::First, When::At);
+        entries.push(event(own_at, Op::Upsert, Authored::Whole, visible, visible));
+        entries
+    }
+
+    /// Notes what must change for the key to be in `state`.
+    fn change(&self, state: &State<RowRef>, input: &Input<'_>, values: &Values, effects: &mut Effects) {
+        let mut side: Vec<SideRow> = Vec::new();
+        let delete = |known: &crate::algebra::authorship::Known<RowRef>| SideRow {
+            row: Row { key: self.row, at: known.at, sequence: known.row, values: vec![NULL; values.len()] },
+            kind: SideKind::Delete,
+            authored: None,
+        };
+        match state {
+            State::Gone(known) => {
+                side.push(delete(known));
+                effects.visible_gone.extend(self.stored.visible);
+                effects.deleted = effects.deleted.saturating_add(u64::from(self.stored.visible.is_some()));
+            }
+            State::Live(live) => {
+                side.extend(live.delete.iter().map(delete));
+                side.extend(live.authors.iter().map(|author| {
+                    let mut shown = vec![NULL; values.len()];
+                    for &(column, value) in &author.values {
+                        if let Some(slot) = shown.get_mut(column) {
+                            *slot = value;
+                        }
+                    }
+                    let known = author.known;
+                    SideRow {
+                        row: Row { key: self.row, at: known.at, sequence: known.row, values: shown },
+                        kind: SideKind::Author,
+                        authored: author.columns.clone(),
+                    }
+                }));
+                let row = Row {
+                    key: self.row,
+                    at: live.newest.at,
+                    sequence: live.newest.row,
+                    values: live.values.iter().map(|value| value.unwrap_or(NULL)).collect(),
+                };
+                self.show(row, input, values, effects);
+            }
+        }
+        self.keep(side, input, values, effects);
+    }
+
+    /// The target row of the key becomes `row`.
+    fn show(&self, row: Row, input: &Input<'_>, values: &Values, effects: &mut Effects) {
+        if let Some(old) = self.stored.visible {
+            let same_at = input.visible_at.get(old as usize).copied().flatten() == Some(row.at);
+            if same_at && values.same(&row.values, RowRef { source: VISIBLE, row: old as usize }) {
+                return;
+            }
+            effects.visible_gone.push(old);
+        }
+        effects.rows.push(row);
+    }
+
+    /// The side rows of the key become `side`.
+    fn keep(&self, mut side: Vec<SideRow>, input: &Input<'_>, values: &Values, effects: &mut Effects) {
+        let authors = self.authors.iter().map(|&row| (row, SideKind::Author));
+        for (old, kind) in self.stored.tombstone.map(|row| (row, SideKind::Delete)).into_iter().chain(authors)
+        {
+            let listed = if kind == SideKind::Author { values.listed(old) } else { None };
+            let same = side.iter().position(|new| {
+                new.kind == kind
+                    && new.row.at == at(&input.hidden_at, old as usize)
+                    && new.authored.as_deref() == listed
+                    && (kind == SideKind::Delete
+                        || values.same(&new.row.values, RowRef { source: HIDDEN, row: old as usize }))
+            });
+            match same {
+                Some(same) => drop(side.remove(same)),
+                None => effects.hidden_gone.push(old),
+            }
+        }
+        effects.side.extend(side);
+    }
+}
