@@ -85,6 +85,7 @@ pub(crate) fn project(args: &PipelineArgs, purpose: Purpose) -> Result<Project, 
     };
     let from_spec =
         spec.as_ref().and_then(|spec| spec.storage.as_ref()).map(|folder| base.join(strip_scheme(folder)));
+    let mut definition = parse(&files)?;
     let folder = args.storage.clone().or(from_spec);
     let storage = match folder {
         Some(folder) if purpose == Purpose::Run || folder.is_dir() => storage(&folder, args.format)?,
@@ -95,7 +96,6 @@ pub(crate) fn project(args: &PipelineArgs, purpose: Purpose) -> Result<Project, 
             ));
         }
     };
-    let mut definition = parse(&files)?;
     if let Some(spec) = spec {
         for (key, value) in spec.configuration {
             definition.settings.entry(key).or_insert(value);

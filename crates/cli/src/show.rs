@@ -55,6 +55,9 @@ impl Observer for Progress {
         if let Some(bar) = self.running.lock().ok().and_then(|mut running| running.remove(&report.flow)) {
             bar.finish_and_clear();
         }
+        if let Some(notice) = &report.notice {
+            self.line(&format!("{}: {notice}", report.flow));
+        }
         if let Some(reason) = &report.reason {
             self.line(&format!("{}: {} because {reason}", report.flow, report.status));
             if let Some(help) = &report.help {

@@ -79,8 +79,8 @@ pub(crate) struct Analysis {
     pub(crate) flows: BTreeMap<String, Result<FlowAnalysis>>,
 }
 
-/// Analyses every flow. `base` is the folder that relative paths start from.
-pub(crate) async fn analyse(definition: &PipelineDefinition, graph: &Graph) -> Analysis {
+/// Analyses every flow of a pipeline whose tables are kept in `format`.
+pub(crate) async fn analyse(definition: &PipelineDefinition, graph: &Graph, format: &str) -> Analysis {
     let mut tables: BTreeMap<String, SchemaRef> = BTreeMap::new();
     let mut flows = BTreeMap::new();
     for &id in graph.topological_order() {
@@ -88,7 +88,8 @@ pub(crate) async fn analyse(definition: &PipelineDefinition, graph: &Graph) -> A
         else {
             continue;
         };
-        let analysed = analyse_flow(definition, flow, &tables).await.map_err(|e| e.with("flow", &flow.name));
+        let analysed =
+            analyse_flow(definition, flow, &tables, format).await.map_err(|e| e.with("flow", &flow.name));
         if let Ok(analysis) = &analysed {
             let known = tables.remove(&flow.target);
             let merged =
@@ -110,6 +111,7 @@ async fn analyse_flow(
     definition: &PipelineDefinition,
     flow: &FlowDefinition,
     tables: &BTreeMap<String, SchemaRef>,
+    format: &str,
 ) -> Result<FlowAnalysis> {
     let source = query::source_of(definition, flow.query())?;
     let source_schema = match &source {
@@ -130,14 +132,23 @@ async fn analyse_flow(
     };
     let inputs = Inputs::columns_only(&source, Arc::clone(&source_schema), tables)?;
     let rows = query::plan(definition, flow.query(), &inputs).await?;
-    if !(flow.once && !flow.query().streaming) {
-        query::check_batchable(rows.logical_plan())?;
-    }
+    query::check_batchable(rows.logical_plan(), &inputs)?;
     let table = definition.datasets.iter().find_map(|dataset| match dataset {
         DatasetDefinition::StreamingTable(table) if table.name == flow.target => Some(table),
         _ => None,
     });
     let properties = Properties::new(table)?;
+    if let Some(written) = table.and_then(|table| table.format.as_ref())
+        && !written.eq_ignore_ascii_case(format)
+    {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "the table asks for another format than the pipeline runs with",
+        )
+        .with("table", &flow.target)
+        .with("USING", written)
+        .with("format", format));
+    }
     match &flow.kind {
         FlowKind::Append { .. } => {
             let rows = Arc::new(storable(rows.schema().as_arrow()));
@@ -169,8 +180,12 @@ fn append_target(table: Option<&StreamingTable>, rows: &SchemaRef) -> Result<Sch
     if let Some(reserved) =
         rows.fields().iter().find(|field| field.name().starts_with(names::RESERVED_PREFIX))
     {
-        return Err(Error::new(ErrorKind::Definition, "a column carries a name that the engine reserves")
-            .with("column", reserved.name()));
+        return Err(Error::new(
+            ErrorKind::Definition,
+            "a column has no name of its own, or one that the engine reserves",
+        )
+        .with("column", reserved.name())
+        .help("give it an alias: SELECT a + 1 AS b"));
     }
     let declared = match table {
         Some(table) if !table.columns.is_empty() => schema_of(&table.columns),

@@ -14,6 +14,8 @@ pub enum ErrorKind {
     Data,
     /// The thing named does not exist.
     NotFound,
+    /// Input that was listed is no longer there.
+    Gone,
     /// Another process is at work: wait or stop it.
     Busy,
     /// A store did not answer: try again.
@@ -191,6 +193,7 @@ impl From<Error> for datafusion::error::DataFusionError {
 pub(crate) fn store_error(error: object_store::Error, path: &impl fmt::Display) -> Error {
     let kind = match error {
         object_store::Error::NotFound { .. } => ErrorKind::NotFound,
+        object_store::Error::InvalidPath { .. } => ErrorKind::Data,
         object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. } => {
             ErrorKind::Busy
         }

@@ -111,6 +111,7 @@ impl Observer for EventLog {
                 "flow_name": report.flow,
                 "status": report.status,
                 "metrics": metrics(report),
+                "notice": report.notice,
                 "reason": report.reason,
             }),
         );

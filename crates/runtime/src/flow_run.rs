@@ -85,6 +85,13 @@ impl<'a> FlowRun<'a> {
         } else {
             source
         };
+        let (done, _) = state.last_done().await?;
+        if done > 0 && context.format.open(&flow.target).await?.is_none() {
+            return Err(Error::new(ErrorKind::State, "the target is gone, although the flow has filled it")
+                .with("table", &flow.target)
+                .with("batches", done)
+                .help("restore the table; or give the flow and its target new names to build it anew"));
+        }
         let about = About {
             comment: table.and_then(|table| table.comment.clone()),
             properties: analysis.properties.verbatim.clone(),
@@ -144,7 +151,8 @@ impl<'a> FlowRun<'a> {
                 Ok(()) => {}
                 // Input that was taken away before anything of it was committed is no longer wanted: plan anew without
                 // it. A ONCE flow promised to take all of its input.
-                Err(error) if error.kind() == ErrorKind::NotFound && !self.flow.once => {
+                Err(error) if error.kind() == ErrorKind::Gone && !self.flow.once => {
+                    self.report.notice = Some(format!("planned input is skipped: {}", error.full_text()));
                     return Ok(Resumed { next, progress, gives_up_previous: true });
                 }
                 Err(error) => return Err(error),
@@ -156,6 +164,11 @@ impl<'a> FlowRun<'a> {
 
     /// Takes one batch. The rows of a planned slice are the same whenever they are read.
     async fn take(&mut self, number: u64, slice: &Value) -> Result<()> {
+        // The input may be gone by now if the batch landed and only its mark is missing: look for the stamp first.
+        let landed = self.table.snapshot().await?.last_batch(&self.writer.id);
+        if landed.is_some_and(|landed| landed >= number) {
+            return self.state.done(number, rfc3339(self.context.clock.now())).await;
+        }
         let outcome = match (&self.spec, &self.flow.kind) {
             (Some(spec), FlowKind::AutoCdc(cdc)) => self.apply(spec, cdc, number, slice).await,
             _ => self.append(number, slice).await,

@@ -10,8 +10,9 @@ use std::{
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use datafusion::{common::TableReference, execution::context::SQLOptions};
 use object_store::ObjectStore;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use strandline_flow_graph::Graph;
 use strandline_pipeline_sql::{DatasetDefinition, FlowKind, FlowQuery, InputKind, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
@@ -21,10 +22,11 @@ use crate::{
     clock::{Clock, SystemClock, rfc3339},
     error::{Error, ErrorKind, Result},
     events::EventLog,
+    properties,
     query::session,
     relation::SnapshotTable,
     report::{NoObserver, Observer, UpdateReport},
-    state::{FlowState, Lease},
+    state::{FlowState, Lease, Register, engine_path},
     update::{Context, Update},
 };
 
@@ -167,10 +169,11 @@ impl Project {
     }
 
     async fn analyse(&self) -> Result<(Graph, Analysis), Vec<Error>> {
+        properties::check_settings(&self.definition).map_err(|error| vec![error])?;
         let graph = self.definition.graph().map_err(|errors| {
             errors.into_iter().map(|e| Error::new(ErrorKind::Definition, e.to_string())).collect::<Vec<_>>()
         })?;
-        let analysis = analysis::analyse(&self.definition, &graph).await;
+        let analysis = analysis::analyse(&self.definition, &graph, self.storage.format.name()).await;
         Ok((graph, analysis))
     }
 
@@ -240,7 +243,7 @@ impl Project {
         log.begin(&self.name).await?;
         let context = Context {
             definition: self.definition.clone(),
-            pipeline: self.name.clone(),
+            pipeline: pipeline_name(&store, &self.name).await?,
             format: Arc::clone(&self.storage.format),
             store,
             clock: Arc::clone(&self.clock),
@@ -254,6 +257,22 @@ impl Project {
         drop(lease);
         Ok(report)
     }
+}
+
+#[derive(Serialize, Deserialize)]
+struct PipelineRecord {
+    name: String,
+}
+
+/// The name that the commits of a storage are stamped with: the one that its first update had. A pipeline whose file is
+/// renamed must find its own stamps.
+async fn pipeline_name(store: &Arc<dyn ObjectStore>, name: &str) -> Result<String> {
+    let register = Register::new(Arc::clone(store), engine_path(&["pipeline"]));
+    if let Some((_, record)) = register.newest::<PipelineRecord>().await? {
+        return Ok(record.name);
+    }
+    register.create(1, &PipelineRecord { name: name.to_owned() }).await?;
+    Ok(name.to_owned())
 }
 
 /// Errors of the definition stop an update before it starts; other errors are those of one flow.
@@ -336,10 +355,12 @@ pub async fn query(storage: &Storage, sql: &str) -> Result<(SchemaRef, Vec<Recor
     for name in storage.format.list().await? {
         if let Some(table) = storage.format.open(&name).await? {
             let provider = SnapshotTable::new(table.snapshot().await?);
-            context.register_table(name.as_str(), Arc::new(provider))?;
+            context.register_table(TableReference::bare(name), Arc::new(provider))?;
         }
     }
-    let rows = context.sql(sql).await?;
+    let only_reading =
+        SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+    let rows = context.sql_with_options(sql, only_reading).await?;
     let schema = Arc::clone(rows.schema().inner());
     Ok((schema, rows.collect().await?))
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use strandline_cdc_core::OnTie;
-use strandline_pipeline_sql::StreamingTable;
+use strandline_pipeline_sql::{PipelineDefinition, StreamingTable};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -48,5 +48,22 @@ impl Properties {
             }
         }
         Ok(properties)
+    }
+}
+
+/// Settings of a pipeline (`SET`) that the runtime knows.
+pub(crate) const RETRIES: &str = "pipelines.maxFlowRetryAttempts";
+
+/// Refuses settings of the engine that it does not know, a misspelt one for example. Others are the user's own.
+pub(crate) fn check_settings(definition: &PipelineDefinition) -> Result<()> {
+    let unknown = definition.settings.iter().find(|(name, _)| {
+        name.starts_with("pipelines.") && name.as_str() != RETRIES && !WITHOUT_EFFECT.contains(&name.as_str())
+    });
+    match unknown {
+        None => Ok(()),
+        Some((name, value)) => Err(Error::new(ErrorKind::Unsupported, "the setting is not known")
+            .with("setting", name)
+            .with("value", value)
+            .help(format!("known is {RETRIES}"))),
     }
 }

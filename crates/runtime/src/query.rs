@@ -11,9 +11,9 @@ use datafusion::{
     catalog::TableProvider,
     common::tree_node::TreeNodeRecursion,
     dataframe::DataFrame,
-    datasource::ViewTable,
+    datasource::{ViewTable, source_as_provider},
     execution::context::{SessionConfig, SessionContext},
-    logical_expr::LogicalPlan,
+    logical_expr::{JoinType, LogicalPlan, TableScan},
 };
 use strandline_pipeline_sql::{
     DatasetDefinition, FlowQuery, InputKind, PipelineDefinition, QueryInput, ReadFiles,
@@ -190,28 +190,68 @@ async fn plan_at(
 }
 
 /// Refuses a plan whose result depends on how its source is cut into batches.
-pub(crate) fn check_batchable(plan: &LogicalPlan) -> Result<()> {
-    let mut whole: Option<&'static str> = None;
-    plan.apply_with_subqueries(|node| {
-        whole = whole.or(match node {
-            LogicalPlan::Aggregate(_) => Some("an aggregate"),
-            LogicalPlan::Window(_) => Some("a window function"),
-            LogicalPlan::Sort(_) => Some("ORDER BY"),
-            LogicalPlan::Limit(_) => Some("LIMIT"),
-            LogicalPlan::Distinct(_) => Some("DISTINCT"),
-            LogicalPlan::RecursiveQuery(_) => Some("a recursive query"),
-            _ => None,
-        });
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    match whole {
-        None => Ok(()),
-        Some(what) => Err(Error::new(
+///
+/// # Errors
+/// `Unsupported`, naming the part of the query.
+pub(crate) fn check_batchable(plan: &LogicalPlan, inputs: &Inputs) -> Result<()> {
+    reads_source(plan, &inputs.source.1).map(drop)
+}
+
+/// Whether the plan reads the source; an error where the rows of batches would not add up to those of the whole.
+fn reads_source(plan: &LogicalPlan, source: &Arc<dyn TableProvider>) -> Result<bool> {
+    let refuse = |what: &str| {
+        Err(Error::new(
             ErrorKind::Unsupported,
             format!("a flow takes its source batch by batch, so its query can't hold {what}"),
         )
-        .help(
-            "project, filter, and join with tables; compute aggregates from the table that the flow fills",
-        )),
+        .help("project, filter, and join with tables; compute aggregates from the table that the flow fills"))
+    };
+    let mut within_subqueries = false;
+    plan.apply_subqueries(|subquery| {
+        within_subqueries |= reads(subquery, source)?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if within_subqueries {
+        return refuse("the stream in a subquery");
     }
+    let inputs =
+        plan.inputs().into_iter().map(|input| reads_source(input, source)).collect::<Result<Vec<_>>>()?;
+    let any = inputs.contains(&true);
+    match plan {
+        LogicalPlan::TableScan(scan) => Ok(is_source(scan, source)),
+        _ if !any => Ok(false),
+        LogicalPlan::Aggregate(_) => refuse("an aggregate"),
+        LogicalPlan::Window(_) => refuse("a window function"),
+        LogicalPlan::Sort(_) => refuse("ORDER BY"),
+        LogicalPlan::Limit(_) => refuse("LIMIT"),
+        LogicalPlan::Distinct(_) => refuse("DISTINCT"),
+        LogicalPlan::RecursiveQuery(_) => refuse("a recursive query"),
+        LogicalPlan::Union(_) if inputs.contains(&false) => refuse("a UNION of the stream with a table"),
+        LogicalPlan::Join(join) => match (inputs.as_slice(), join.join_type) {
+            (_, JoinType::Inner)
+            | (
+                [true, false],
+                JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark,
+            )
+            | (
+                [false, true],
+                JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark,
+            ) => Ok(true),
+            _ => refuse("a join that keeps rows of a table without their match in the stream"),
+        },
+        _ => Ok(true),
+    }
+}
+
+fn reads(plan: &LogicalPlan, source: &Arc<dyn TableProvider>) -> datafusion::error::Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found |= matches!(node, LogicalPlan::TableScan(scan) if is_source(scan, source));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+fn is_source(scan: &TableScan, source: &Arc<dyn TableProvider>) -> bool {
+    source_as_provider(&scan.source).is_ok_and(|provider| Arc::ptr_eq(&provider, source))
 }

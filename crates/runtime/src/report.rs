@@ -63,6 +63,9 @@ pub struct FlowReport {
     /// Time taken.
     #[serde(serialize_with = "seconds")]
     pub elapsed: Duration,
+    /// Something that a person should know of a flow that went on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
     /// Why it failed or was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -91,6 +94,7 @@ impl FlowReport {
             conflicts: 0,
             bytes_written: 0,
             elapsed: Duration::ZERO,
+            notice: None,
             reason: None,
             help: None,
         }

@@ -12,7 +12,7 @@
 //!   flows/<flow>/<incarnation>/done/<n>.json   batch n is in the target
 //!   flows/<flow>/<incarnation>/input/1.json    what a ONCE flow will take, fixed before its first batch
 //!   flows/<flow>/<incarnation>/complete/1.json a ONCE flow has taken all of it
-//!   flows/<flow>/schema/1.json            what was inferred of the source
+//!   pipeline/1.json                       the name that commits are stamped with
 //!   state/<table>/                        side state of a target, see `strandline_table_formats::side_state`
 //!   events/<n>.jsonl                      event log, one file a run
 //! ```

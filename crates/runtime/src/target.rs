@@ -98,7 +98,7 @@ impl Recorded {
             )
             .with("recorded", before)
             .with("now", now)
-            .help("a full refresh rebuilds the target; or give the flow a new target")),
+            .help("give the flow and its target new names; a full refresh in place is not built yet")),
         }
     }
 }
@@ -179,7 +179,7 @@ fn check_columns(stored: &SchemaRef, spec: &CdcSpec) -> Result<()> {
                 .with("column", field.name())
                 .with("stored", field.data_type())
                 .with("now", now.data_type())
-                .help("cast it in the flow's query to the stored type; a full refresh rebuilds the target with the new one"));
+                .help("cast it in the flow's query to the stored type; or give the flow and its target new names"));
         }
     }
     Ok(())

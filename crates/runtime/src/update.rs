@@ -22,6 +22,7 @@ use crate::{
     clock::Clock,
     error::{Error, ErrorKind, Result},
     flow_run::{self, FlowRun},
+    properties::RETRIES,
     report::{FlowReport, FlowStatus, Observer, UpdateReport},
 };
 
@@ -214,7 +215,9 @@ impl Update {
                 .broken
                 .remove(&name)
                 .unwrap_or_else(|| Error::new(ErrorKind::Internal, "the flow was not analysed"));
-            let outcome = self.note(report, Err(error));
+            // What could not be understood once is not looked at again within the update.
+            self.note(report, Err(error));
+            let outcome = Outcome::Failed { retryable: false };
             return tell(scheduler, self.context.now(), Input::Finished { flow: id, outcome });
         };
         let context = Arc::clone(&self.context);
@@ -260,7 +263,6 @@ impl Update {
 
 /// The scheduler's settings, from the pipeline's.
 fn settings(definition: &PipelineDefinition) -> Result<Settings> {
-    const RETRIES: &str = "pipelines.maxFlowRetryAttempts";
     let Some(text) = definition.settings.get(RETRIES) else { return Ok(Settings::default()) };
     let retries = text.trim().parse().map_err(|_| {
         Error::new(ErrorKind::Definition, format!("{RETRIES} must be a whole number")).with("value", text)

@@ -18,6 +18,35 @@ use crate::error::{Error, ErrorKind, Result, store_error};
 
 const BATCH_ROWS: usize = 8192;
 const SAMPLE: usize = 160;
+/// Some tools begin a text file with it.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+/// JSON that nests deeper is no record of anything; the decoder follows it with its stack.
+const DEEPEST: usize = 128;
+
+/// Refuses JSON that nests too deep.
+fn check_depth(content: &[u8], name: &str) -> Result<()> {
+    let (mut depth, mut line, mut quoted, mut escaped) = (0_usize, 1_usize, false, false);
+    for &byte in content {
+        match (quoted, byte) {
+            (_, b'\n') => {
+                // A string does not go over a line: whatever was open is a broken record, told by the decoder.
+                (line, quoted, escaped) = (line + 1, false, false);
+            }
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => quoted = !quoted,
+            (false, b'[' | b'{') => depth += 1,
+            (false, b']' | b'}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return Err(Error::new(ErrorKind::Data, format!("a record nests more than {DEEPEST} deep"))
+                .with("file", name)
+                .with("line", line));
+        }
+    }
+    Ok(())
+}
 
 /// The rows of one file. `name` is what messages call it.
 pub(super) async fn read(
@@ -39,9 +68,16 @@ pub(super) async fn read(
         .bytes()
         .await
         .map_err(|e| store_error(e, &path))?;
+    let content = content.strip_prefix(BOM).map_or(content.clone(), |rest| content.slice_ref(rest));
     let batches = match options.format {
-        FileFormat::Json => json(&content, schema),
-        _ => csv(&content, options, schema),
+        FileFormat::Json => {
+            check_depth(&content, name)?;
+            json(&content, schema)
+        }
+        _ => {
+            check_header(options, schema, &content, name)?;
+            csv(&content, options, schema)
+        }
     };
     let (name, options, schema) = (name.to_owned(), options.clone(), Arc::clone(schema));
     let explained =
@@ -52,7 +88,7 @@ pub(super) async fn read(
 fn gone(error: object_store::Error, name: &str) -> Error {
     match error {
         object_store::Error::NotFound { .. } => {
-            Error::new(ErrorKind::NotFound, "a file that was listed is gone").with("file", name)
+            Error::new(ErrorKind::Gone, "a file that was listed is gone").with("file", name)
         }
         other => store_error(other, &name),
     }
@@ -71,7 +107,7 @@ fn json(content: &Bytes, schema: &SchemaRef) -> Decoded {
 }
 
 fn csv(content: &Bytes, options: &FileOptions, schema: &SchemaRef) -> Decoded {
-    match csv_builder(options, schema, content) {
+    match csv_builder(options, schema) {
         Ok(builder) => match builder.with_batch_size(BATCH_ROWS).build(Cursor::new(content.clone())) {
             Ok(reader) => Box::new(reader),
             Err(error) => Box::new(std::iter::once(Err(error))),
@@ -80,19 +116,11 @@ fn csv(content: &Bytes, options: &FileOptions, schema: &SchemaRef) -> Decoded {
     }
 }
 
-fn csv_builder(
-    options: &FileOptions,
-    schema: &SchemaRef,
-    content: &Bytes,
-) -> Result<arrow_csv::ReaderBuilder, ArrowError> {
+fn csv_builder(options: &FileOptions, schema: &SchemaRef) -> Result<arrow_csv::ReaderBuilder, ArrowError> {
     let mut builder = arrow_csv::ReaderBuilder::new(Arc::clone(schema))
         .with_header(options.header)
         .with_delimiter(options.delimiter)
         .with_quote(options.quote);
-    if options.header {
-        builder = builder.with_header_validation(false);
-        check_header(options, schema, content)?;
-    }
     if let Some(null) = &options.null_value {
         let pattern = format!("^({})?$", regex_escape(null));
         let regex = regex::Regex::new(&pattern).map_err(|e| ArrowError::ParseError(e.to_string()))?;
@@ -102,24 +130,26 @@ fn csv_builder(
 }
 
 /// Columns are taken in the order of the schema: a header in another order must not shift values silently.
-fn check_header(options: &FileOptions, schema: &SchemaRef, content: &Bytes) -> Result<(), ArrowError> {
+fn check_header(options: &FileOptions, schema: &SchemaRef, content: &Bytes, name: &str) -> Result<()> {
+    if !options.header || content.is_empty() {
+        return Ok(());
+    }
     let first = content.split(|&b| b == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(first);
     let quote = char::from(options.quote);
-    let names: Vec<&str> = line
-        .trim_end_matches('\r')
-        .split(char::from(options.delimiter))
-        .map(|n| n.trim().trim_matches(quote))
-        .collect();
-    let expected: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-    if content.is_empty() || names == expected {
+    let parts = line.trim_end_matches('\r').split(char::from(options.delimiter));
+    let found: Vec<&str> = parts.map(|n| n.trim().trim_matches(quote)).collect();
+    let expected: Vec<&str> = schema.fields().iter().map(|f| f.name().trim()).collect();
+    if found == expected {
         return Ok(());
     }
-    Err(ArrowError::CsvError(format!(
-        "the header has the columns {}, the schema says {}",
-        names.join(", "),
-        expected.join(", ")
-    )))
+    Err(Error::new(
+        ErrorKind::Data,
+        "the header of a file does not have the columns of the schema, in their order",
+    )
+    .with("file", name)
+    .with("header", found.join(", "))
+    .with("schema", expected.join(", ")))
 }
 
 fn regex_escape(text: &str) -> String {

@@ -26,11 +26,14 @@ pub(super) struct FileRef {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Files {
+    root: String,
     files: Vec<FileRef>,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Taken {
+    /// The folder that the paths start from: a flow that is pointed elsewhere has another source.
+    root: String,
     taken: BTreeSet<String>,
 }
 
@@ -38,8 +41,8 @@ struct Taken {
 #[derive(Debug, Clone)]
 pub struct FileSource {
     store: Arc<dyn ObjectStore>,
-    /// The pattern as it was written, for messages.
-    pattern: String,
+    /// The folder that is listed.
+    root: String,
     options: FileOptions,
     schema: SchemaRef,
     /// What was there when the source was opened, sorted by path.
@@ -78,12 +81,22 @@ impl FileSource {
             Some(schema) => schema,
             None => infer::schema(&store, &listed, &options, pattern).await?,
         };
-        Ok(Self { store, pattern: pattern.to_owned(), options, schema, listed })
+        Ok(Self { store, root: glob.root, options, schema, listed })
     }
 
     fn full_path(&self, file: &FileRef) -> String {
-        let root = Glob::new(&self.pattern).map(|glob| glob.root).unwrap_or_default();
-        format!("{}/{}", root.trim_end_matches('/'), file.path)
+        format!("{}/{}", self.root.trim_end_matches('/'), file.path)
+    }
+
+    /// Refuses what was recorded of files below another folder.
+    fn check_root(&self, recorded: &str) -> Result<()> {
+        if recorded == self.root {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::State, "the flow read files of another folder before")
+            .with("before", recorded)
+            .with("now", &self.root)
+            .help("give the flow a new name; or keep the folder, and change only the pattern below it"))
     }
 }
 
@@ -94,33 +107,36 @@ impl Source for FileSource {
     }
 
     fn start(&self) -> Value {
-        encode(&Taken::default())
+        encode(&Taken { root: self.root.clone(), taken: BTreeSet::new() })
     }
 
     async fn next(&self, progress: &Value) -> Result<Option<Value>> {
         let progress: Taken = decode_value(progress)?;
+        self.check_root(&progress.root)?;
         let mut files = Vec::new();
         let mut bytes: u64 = 0;
         for file in self.listed.iter().filter(|file| !progress.taken.contains(&file.path)) {
-            let full = self.options.max_bytes.is_some_and(|most| bytes.saturating_add(file.size) > most);
+            let full = bytes.saturating_add(file.size) > self.options.max_bytes;
             if files.len() >= self.options.max_files || (full && !files.is_empty()) {
                 break;
             }
             bytes = bytes.saturating_add(file.size);
             files.push(file.clone());
         }
-        Ok((!files.is_empty()).then(|| encode(&Files { files })))
+        Ok((!files.is_empty()).then(|| encode(&Files { root: self.root.clone(), files })))
     }
 
     fn advance(&self, progress: Value, slice: &Value) -> Result<Value> {
         let mut progress: Taken = decode_value(&progress)?;
         let slice: Files = decode_value(slice)?;
+        self.check_root(&progress.root)?;
         progress.taken.extend(slice.files.into_iter().map(|file| file.path));
         Ok(encode(&progress))
     }
 
     async fn read(&self, slice: &Value) -> Result<SourceStream> {
         let slice: Files = decode_value(slice)?;
+        self.check_root(&slice.root)?;
         let source = self.clone();
         let rows = stream::iter(slice.files).then(move |file| {
             let source = source.clone();
@@ -133,11 +149,12 @@ impl Source for FileSource {
     }
 
     async fn available(&self) -> Result<Value> {
-        Ok(encode(&Files { files: self.listed.clone() }))
+        Ok(encode(&Files { root: self.root.clone(), files: self.listed.clone() }))
     }
 
     fn fixed(&self, available: &Value) -> Result<Box<dyn Source>> {
         let available: Files = decode_value(available)?;
+        self.check_root(&available.root)?;
         Ok(Box::new(Self { listed: available.files, ..self.clone() }))
     }
 }
@@ -163,20 +180,31 @@ struct Glob {
 }
 
 impl Glob {
+    /// The folder to list is the deepest one that exists as it is written, so that a folder may have brackets in its name;
+    /// what follows is the pattern. A file that exists as it is written is that file.
     fn new(pattern: &str) -> Result<Self> {
-        let magic = pattern.find(['*', '?', '[']);
-        if magic.is_none() && std::path::Path::new(pattern).is_dir() {
+        let whole = std::path::Path::new(pattern);
+        if whole.is_dir() {
             return Ok(Self { root: pattern.to_owned(), pattern: None, names_one_file: false });
         }
-        let fixed = pattern.get(..magic.unwrap_or(pattern.len())).unwrap_or_default();
-        let (root, _) = fixed.rsplit_once('/').unwrap_or((".", fixed));
-        let rest = pattern.get(root.len()..).unwrap_or_default().trim_start_matches('/');
-        let rest = if magic.is_none() { glob::Pattern::escape(rest) } else { rest.to_owned() };
+        let is_magic = |part: &str| part.contains(['*', '?', '[']);
+        let mut root = if pattern.starts_with('/') { "/".to_owned() } else { ".".to_owned() };
+        let mut parts = pattern.split('/').filter(|part| !part.is_empty()).peekable();
+        while let Some(part) = parts.peek() {
+            let deeper = std::path::Path::new(&root).join(part);
+            if !deeper.is_dir() && is_magic(part) || parts.clone().count() == 1 {
+                break;
+            }
+            root = deeper.to_string_lossy().into_owned();
+            parts.next();
+        }
+        let rest = parts.collect::<Vec<_>>().join("/");
+        let names_one_file = whole.is_file() || !is_magic(&rest);
+        let rest = if names_one_file { glob::Pattern::escape(&rest) } else { rest };
         let compiled = glob::Pattern::new(&rest).map_err(|e| {
             Error::new(ErrorKind::Definition, "the path is no valid pattern").with("path", pattern).because(e)
         })?;
-        let root = if root.is_empty() { "/".to_owned() } else { root.to_owned() };
-        Ok(Self { root, pattern: Some(compiled), names_one_file: magic.is_none() })
+        Ok(Self { root, pattern: Some(compiled), names_one_file })
     }
 
     /// Hidden files and folders, and those that begin with `_`, are left out, as Spark does.

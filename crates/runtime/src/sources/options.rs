@@ -25,7 +25,7 @@ pub struct FileOptions {
     /// Most files in a batch.
     pub max_files: usize,
     /// Most bytes in a batch; one file at least is taken.
-    pub max_bytes: Option<u64>,
+    pub max_bytes: u64,
     /// CSV: the first line holds names.
     pub header: bool,
     /// CSV: between fields.
@@ -38,6 +38,8 @@ pub struct FileOptions {
 
 /// Files in a batch where the user says nothing, as Auto Loader has it.
 const MAX_FILES: usize = 1000;
+/// Bytes in a batch where the user says nothing: a batch is held in memory.
+const MAX_BYTES: u64 = 256 << 20;
 
 impl FileOptions {
     /// Reads the options of a `read_files` call.
@@ -55,13 +57,13 @@ impl FileOptions {
             max_files: options
                 .number("maxfilespertrigger")?
                 .map_or(MAX_FILES, |n| usize::try_from(n).unwrap_or(MAX_FILES)),
-            max_bytes: options.number("maxbytespertrigger")?,
+            max_bytes: options.number("maxbytespertrigger")?.unwrap_or(MAX_BYTES),
             header: options.flag("header")?.unwrap_or(false),
             delimiter: options.byte("sep")?.or(options.byte("delimiter")?).unwrap_or(b','),
             quote: options.byte("quote")?.unwrap_or(b'"'),
             null_value: options.text("nullvalue")?,
         };
-        options.text("inferschema")?;
+        options.flag("inferschema")?;
         options.flag("infercolumntypes")?;
         if let Some((name, _)) = options.0.into_values().next() {
             return Err(Error::new(ErrorKind::Definition, format!("read_files does not know the option `{name}`"))

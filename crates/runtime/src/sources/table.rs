@@ -21,6 +21,7 @@ const MAX_FILES: usize = 1000;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Slice {
+    table: String,
     version: u64,
     files: Vec<String>,
     /// Files of the same version that later batches take.
@@ -29,6 +30,7 @@ struct Slice {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Progress {
+    table: String,
     version: Option<u64>,
     rest: Vec<(String, u64)>,
 }
@@ -52,6 +54,17 @@ impl TableSource {
         Ok(Self { name: name.to_owned(), table, head })
     }
 
+    /// Refuses what was recorded of another table.
+    fn check_table(&self, recorded: &str) -> Result<()> {
+        if recorded == self.name {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::State, "the flow read another table before")
+            .with("before", recorded)
+            .with("now", &self.name)
+            .help("give the flow a new name"))
+    }
+
     fn decode<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T> {
         T::deserialize(value).map_err(|e| {
             Error::new(ErrorKind::State, "what is recorded of this flow's source is not of a table")
@@ -68,15 +81,24 @@ impl Source for TableSource {
     }
 
     fn start(&self) -> Value {
-        serde_json::to_value(Progress::default()).unwrap_or_default()
+        serde_json::to_value(Progress { table: self.name.clone(), ..Progress::default() }).unwrap_or_default()
     }
 
     async fn next(&self, progress: &Value) -> Result<Option<Value>> {
         let progress: Progress = Self::decode(progress)?;
+        self.check_table(&progress.table)?;
         let (version, waiting) = if progress.rest.is_empty() {
             let head = self.head.version();
             let since = progress.version.map(TableVersion);
-            if since.is_some_and(|since| since >= head) {
+            if since.is_some_and(|since| since > head) {
+                return Err(Error::new(
+                    ErrorKind::State,
+                    "the table was dropped and made anew since the flow read it",
+                )
+                .with("table", &self.name)
+                .help("give the flow a new name"));
+            }
+            if since == Some(head) {
                 return Ok(None);
             }
             let files = self.head.appended_since(since).await.map_err(|error| {
@@ -100,17 +122,27 @@ impl Source for TableSource {
         if files.is_empty() {
             return Ok(None);
         }
-        let slice = Slice { version, files: files.into_iter().map(|(path, _)| path).collect(), rest };
+        let slice = Slice {
+            table: self.name.clone(),
+            version,
+            files: files.into_iter().map(|(path, _)| path).collect(),
+            rest,
+        };
         Ok(Some(serde_json::to_value(slice)?))
     }
 
     fn advance(&self, _: Value, slice: &Value) -> Result<Value> {
         let slice: Slice = Self::decode(slice)?;
-        Ok(serde_json::to_value(Progress { version: Some(slice.version), rest: slice.rest })?)
+        Ok(serde_json::to_value(Progress {
+            table: slice.table,
+            version: Some(slice.version),
+            rest: slice.rest,
+        })?)
     }
 
     async fn read(&self, slice: &Value) -> Result<SourceStream> {
         let slice: Slice = Self::decode(slice)?;
+        self.check_table(&slice.table)?;
         let version = TableVersion(slice.version);
         let snapshot = if self.head.version() == version {
             Arc::clone(&self.head)
@@ -129,7 +161,11 @@ impl Source for TableSource {
     async fn available(&self) -> Result<Value> {
         let files = self.head.appended_since(None).await?;
         let rest = files.into_iter().map(|file| (file.path, file.rows)).collect();
-        Ok(serde_json::to_value(Progress { version: Some(self.head.version().0), rest })?)
+        Ok(serde_json::to_value(Progress {
+            table: self.name.clone(),
+            version: Some(self.head.version().0),
+            rest,
+        })?)
     }
 
     fn fixed(&self, available: &Value) -> Result<Box<dyn Source>> {

@@ -94,7 +94,7 @@ impl FlowState {
     pub async fn all(store: &Arc<dyn ObjectStore>) -> Result<Vec<String>> {
         let root = engine_path(&["flows"]);
         let listed = store.list_with_delimiter(Some(&root)).await.map_err(|e| store_error(e, &root))?;
-        let names = listed.common_prefixes.iter().filter_map(|path| path.filename().map(str::to_owned));
+        let names = listed.common_prefixes.iter().filter_map(|path| path.filename().map(decoded));
         let mut names: Vec<String> = names.collect();
         names.sort();
         Ok(names)
@@ -215,5 +215,36 @@ impl FlowState {
     pub async fn last_done(&self) -> Result<(u64, Option<String>)> {
         let newest = self.done.newest::<Done>().await?;
         Ok(newest.map_or((0, None), |(number, done)| (number, Some(done.done_at))))
+    }
+}
+
+/// The name that a path part stands for: odd characters are written as `%` and two hexadecimal digits.
+fn decoded(part: &str) -> String {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let [first, after @ ..] = rest {
+        let code = after.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_come_back_from_paths() {
+        for name in ["plain", "fl#1%", "Täb le", "100%25"] {
+            let path = super::engine_path(&["flows", name]);
+            assert_eq!(super::decoded(path.filename().unwrap()), name);
+        }
     }
 }

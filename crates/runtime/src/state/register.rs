@@ -52,6 +52,11 @@ impl Register {
         let text = serde_json::to_vec(&Record { format: FORMAT, value }).map_err(|e| {
             Error::new(ErrorKind::Internal, "a record can't be encoded").with("record", &path).because(e)
         })?;
+        if text.len() as u64 > LONGEST {
+            return Err(Error::new(ErrorKind::Unsupported, "a record would be too large to be read again")
+                .with("record", &path)
+                .with("bytes", text.len()));
+        }
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         match self.store.put_opts(&path, text.into(), options).await {
             Ok(_) => Ok(true),

@@ -5,5 +5,6 @@ mod crash;
 mod errors;
 mod feed;
 mod flows;
+mod identity;
 mod pipeline;
 mod scenarios;

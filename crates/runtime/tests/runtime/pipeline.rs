@@ -62,9 +62,13 @@ impl Bench {
     }
 
     pub(crate) fn project(&self, sql: &str) -> Project {
+        self.project_named("test", sql)
+    }
+
+    pub(crate) fn project_named(&self, name: &str, sql: &str) -> Project {
         let definition = parse_pipeline(&[SourceFile::new("pipeline.sql", sql)])
             .unwrap_or_else(|errors| panic!("{}", errors.iter().map(|e| e.render(sql)).collect::<String>()));
-        Project::new("test", definition, &[PathBuf::from(self.path())], self.storage.clone())
+        Project::new(name, definition, &[PathBuf::from(self.path())], self.storage.clone())
     }
 
     pub(crate) async fn run(&self, sql: &str) -> Result<UpdateReport, Vec<Error>> {
