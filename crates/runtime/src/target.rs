@@ -153,7 +153,8 @@ pub(crate) async fn cdc_target(
         let recorded = Recorded::of(snapshot.properties())?;
         let spec = cdc.with_sequences_in(&recorded.sequence_column)?.unwrap_or_else(|| cdc.spec.clone());
         recorded.check(&Recorded::new(&spec, track_history))?;
-        check_columns(&snapshot.schema(), &spec)?;
+        // A column that the source no longer has is kept, and not authored; one of another type is refused.
+        let spec = spec.with_target_columns(&snapshot.schema())?;
         return Ok((table, spec));
     }
     let spec = cdc.spec.clone();
@@ -164,25 +165,6 @@ pub(crate) async fn cdc_target(
     let table =
         create(format, name, TableDefinition { schema, keys, properties, comment: about.comment }).await?;
     Ok((table, spec))
-}
-
-/// Columns may come; one that has changed its type, or that the flow no longer has, is refused.
-fn check_columns(stored: &SchemaRef, spec: &CdcSpec) -> Result<()> {
-    for field in stored.fields() {
-        let Ok(now) = spec.target_schema().field_with_name(field.name()) else {
-            return Err(Error::new(ErrorKind::State, "the flow no longer has a column of its target")
-                .with("column", field.name())
-                .help("select it in the flow's query; taking a column away is not supported yet"));
-        };
-        if now.data_type() != field.data_type() {
-            return Err(Error::new(ErrorKind::State, "a column of the target changed its type")
-                .with("column", field.name())
-                .with("stored", field.data_type())
-                .with("now", now.data_type())
-                .help("cast it in the flow's query to the stored type; or give the flow and its target new names"));
-        }
-    }
-    Ok(())
 }
 
 async fn create(format: &dyn TableFormat, name: &str, definition: TableDefinition) -> Result<Arc<dyn Table>> {

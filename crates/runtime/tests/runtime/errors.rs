@@ -231,6 +231,35 @@ async fn t08_a_new_column_is_added_and_old_rows_are_null() {
 }
 
 #[tokio::test]
+async fn t09_a_column_that_vanishes_keeps_its_values_and_t10_a_changed_type_is_refused() {
+    for format in FORMATS {
+        let bench = Bench::new(format);
+        let flow = |schema: &str, scd: u8| {
+            format!(
+                "SET pipelines.maxFlowRetryAttempts = 0; CREATE STREAMING TABLE t; CREATE FLOW t AS AUTO CDC INTO t
+                 FROM STREAM read_files('in', format => 'json', schema => '{schema}') KEYS (k) SEQUENCE BY seq STORED AS SCD TYPE {scd};"
+            )
+        };
+        bench.file(
+            "in/1.json",
+            &[json!({"k": 1, "seq": 1, "v": 1, "w": "x"}), json!({"k": 2, "seq": 1, "v": 1, "w": "y"})],
+        );
+        bench.succeed(&flow("k BIGINT, seq BIGINT, v BIGINT, w STRING", 1)).await;
+        bench.file("in/2.json", &[json!({"k": 1, "seq": 2, "v": 2}), json!({"k": 3, "seq": 2, "v": 3})]);
+        let report = bench.run(&flow("k BIGINT, seq BIGINT, v STRING, w STRING", 1)).await.unwrap();
+        let reason = report.flows[0].reason.clone().unwrap();
+        assert!(reason.contains("`v`") && reason.contains("Int64") && reason.contains("Utf8"), "{reason}");
+        bench.succeed(&flow("k BIGINT, seq BIGINT, v BIGINT", 1)).await;
+        // A late event that still has the column is its newest author.
+        bench.file("in/3.json", &[json!({"k": 3, "seq": 1, "v": 0, "w": "z"})]);
+        bench.succeed(&flow("k BIGINT, seq BIGINT, v BIGINT, w STRING", 1)).await;
+        let rows = bench.rows("SELECT k, v, w FROM t ORDER BY k").await;
+        let row = |k: i64, v: i64, w: &str| json!({"k": k, "v": v, "w": w});
+        assert_eq!(json!(rows), json!([row(1, 2, "x"), row(2, 1, "y"), row(3, 3, "z")]), "{format:?}");
+    }
+}
+
+#[tokio::test]
 async fn r27_a_second_process_is_refused_and_named() {
     let bench = Bench::new(Format::Delta);
     let folder = tempfile::tempdir().unwrap();

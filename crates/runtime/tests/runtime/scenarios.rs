@@ -12,12 +12,6 @@ use strandline_testkit::{
 
 use crate::pipeline::{Bench, FORMATS, Format, JsonRow};
 
-/// Not supported yet, each with its reason.
-const LEFT_OUT: &[(&str, &str)] = &[(
-    "se-s1-dropped-column-kept",
-    "a column that vanishes from the source must stay as it was, per column",
-)];
-
 struct Pipeline {
     bench: Bench,
     store: FaultStore<InMemory>,
@@ -216,7 +210,7 @@ fn run_folder(folder: &str) {
     let scenarios = scenario::load_dir(&scenario::directory(folder)).unwrap();
     assert!(scenarios.len() > 5, "{folder} holds scenarios");
     let mut failures = Vec::new();
-    for scenario in scenarios.iter().filter(|s| !LEFT_OUT.iter().any(|(name, _)| *name == s.name)) {
+    for scenario in &scenarios {
         for format in FORMATS {
             if let Err(failure) = scenario::run(scenario, &mut Pipeline::new(scenario, format)) {
                 failures.push(format!("{format:?}: {failure}"));
