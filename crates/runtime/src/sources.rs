@@ -5,6 +5,7 @@
 //! folds the slices of all plans into the source's *progress*. Other sources can be written outside of this crate.
 
 mod decode;
+mod exact;
 mod files;
 mod infer;
 mod options;

@@ -13,7 +13,7 @@ use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use parquet::arrow::ParquetRecordBatchStreamBuilder;
 use strandline_table_formats::parquet::Input;
 
-use super::{FileFormat, FileOptions, SourceStream, files::FileRef};
+use super::{FileFormat, FileOptions, SourceStream, exact, files::FileRef};
 use crate::error::{Error, ErrorKind, Result, store_error};
 
 const BATCH_ROWS: usize = 8192;
@@ -97,11 +97,13 @@ fn gone(error: object_store::Error, name: &str) -> Error {
 type Decoded = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 fn json(content: &Bytes, schema: &SchemaRef) -> Decoded {
-    let reader = arrow_json::ReaderBuilder::new(Arc::clone(schema))
+    let reader = arrow_json::ReaderBuilder::new(exact::as_text(schema))
         .with_batch_size(BATCH_ROWS)
+        .with_coerce_primitive(true)
         .build(Cursor::new(content.clone()));
+    let schema = Arc::clone(schema);
     match reader {
-        Ok(reader) => Box::new(reader),
+        Ok(reader) => Box::new(reader.map(move |batch| exact::from_text(&batch?, &schema))),
         Err(error) => Box::new(std::iter::once(Err(error))),
     }
 }

@@ -81,6 +81,15 @@ async fn a_value_of_another_type_names_file_line_and_sample() {
 }
 
 #[tokio::test]
+async fn a_number_that_would_be_cut_names_file_line_and_column() {
+    refused_then_mended(
+        "{\"k\": \"x\", \"seq\": 2, \"v\": 1.9}\n",
+        &["in/2.json", "line 1", "column `v`", "1.9"],
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn a_file_that_is_no_parquet_is_named() {
     let bench = Bench::new(Format::Delta);
     bench.raw_file("in/1.parquet", "this is no parquet");
