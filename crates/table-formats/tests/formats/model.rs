@@ -12,7 +12,7 @@ use strandline_table_formats::{
 
 use super::{
     conformance::tiny,
-    rows::{KEYS, Row, a_row, batch, check_found, plan, schema, unbatch},
+    rows::{KEYS, Row, a_row, batch, cases, check_found, plan, schema, unbatch},
 };
 
 #[derive(Debug, Clone)]
@@ -114,7 +114,7 @@ fn run(format: &dyn TableFormat, keys: &[&str], steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(24, 96), ..ProptestConfig::default() })]
 
     #[test]
     fn memory_agrees_with_a_list_of_rows(keys in 0..3_usize, steps in prop::collection::vec(a_step(), 1..20)) {
@@ -123,7 +123,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(6, 16), ..ProptestConfig::default() })]
 
     #[test]
     fn delta_agrees_with_a_list_of_rows(keys in 0..3_usize, steps in prop::collection::vec(a_step(), 1..30)) {

@@ -24,6 +24,11 @@ impl Row {
     }
 }
 
+/// How many cases a property is tried with: few, or with `--cfg slow` many.
+pub(crate) const fn cases(few: u32, many: u32) -> u32 {
+    if cfg!(slow) { many } else { few }
+}
+
 pub(crate) const KEYS: [&[&str]; 3] = [&["id"], &["name"], &["name", "id"]];
 
 pub(crate) fn a_row() -> impl Strategy<Value = Row> {
