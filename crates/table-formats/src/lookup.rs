@@ -70,6 +70,11 @@ impl Lookup {
         if bound.as_ref().is_some_and(|b| b.at_least.len() != plan.keys.num_rows()) {
             return Err(Error::new(ErrorKind::Invalid, "a bound must have one value a key"));
         }
+        let index = KeyIndex::new(&plan_keys)?;
+        if index.len() < plan.keys.num_rows() {
+            // Bounds go by row, and a key that comes twice would have the bound of one row only.
+            return Err(Error::new(ErrorKind::Invalid, "the keys of a lookup must be distinct"));
+        }
         let output = projected(schema, plan.columns.as_deref())?;
         let mut first = key_names.clone();
         let column = bound.as_ref().map(|b| &b.column).filter(|c| !key_names.contains(c));
@@ -81,7 +86,7 @@ impl Lookup {
             first.extend(rest);
         }
         Ok(Self {
-            index: KeyIndex::new(&plan_keys)?,
+            index,
             key_names,
             key_schema,
             output,

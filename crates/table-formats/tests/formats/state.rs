@@ -3,16 +3,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::UInt64Array;
+use arrow_select::concat::concat_batches;
 use futures::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, memory::InMemory, path::Path};
 use proptest::prelude::*;
 use strandline_cdc_core::RowChanges;
-use strandline_table_formats::{ErrorKind, SideState, StateSnapshot, StateVersion};
+use strandline_table_formats::{ErrorKind, LookupPlan, SideState, StateSnapshot, StateVersion};
 
 use super::{
     conformance::tiny,
     fault::Mortal,
-    rows::{KEYS, Row, a_row, batch, check_found, plan, unbatch},
+    rows::{KEYS, Row, a_row, batch, cases, check_found, plan, unbatch},
 };
 
 fn state(store: Arc<dyn ObjectStore>, keys: &[&str]) -> SideState {
@@ -75,7 +76,7 @@ async fn agrees(keys: &[&str], writes: Vec<Write>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(16, 64), ..ProptestConfig::default() })]
 
     #[test]
     fn state_agrees_with_a_list_of_rows(keys in 0..3_usize, writes in prop::collection::vec(a_write(), 1..20)) {
@@ -180,4 +181,18 @@ async fn emptying_and_killed_writes_leave_older_versions() {
     let taken = Path::from(format!("state/target/{:020}.json", empty.0));
     let again = disk.put_opts(&taken, "x".into(), PutMode::Create.into()).await;
     assert!(again.is_err(), "a version's number is used once");
+}
+
+#[tokio::test]
+async fn keys_of_a_lookup_are_distinct() {
+    let state = state(Arc::new(InMemory::new()), &["id"]);
+    let base = state.open(StateVersion(0)).await.unwrap();
+    let version = state.write(&base, &change(vec![], &some_rows(3))).await.unwrap();
+    let base = state.open(version).await.unwrap();
+    let once = plan(&["id"], &some_rows(2), Some(1));
+    let keys = once.keys.slice(0, 1);
+    let twice = concat_batches(&keys.schema(), [&keys, &keys]).unwrap();
+    let refused = base.lookup(&LookupPlan { keys: twice, ..once }).await.err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    assert!(refused.to_string().contains("distinct"), "{refused}");
 }
