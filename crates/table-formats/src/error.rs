@@ -56,9 +56,10 @@ impl Error {
         self.kind
     }
 
-    /// True when the same call may succeed later.
+    /// True when the same call may succeed later without anybody doing anything: after a conflict it can't, its base is
+    /// the same.
     pub fn is_retryable(&self) -> bool {
-        matches!(self.kind, ErrorKind::Unavailable | ErrorKind::Conflict)
+        self.kind == ErrorKind::Unavailable
     }
 }
 
@@ -80,7 +81,12 @@ impl std::error::Error for Error {
 
 impl From<object_store::Error> for Error {
     fn from(e: object_store::Error) -> Self {
-        Self::new(store_kind(&e), "the store failed").because(e)
+        let kind = store_kind(&e);
+        let message = match refusal(&e) {
+            Some((_, message)) => message,
+            None => "the store failed",
+        };
+        Self::new(kind, message).because(e)
     }
 }
 
@@ -104,7 +110,40 @@ fn store_kind(e: &object_store::Error) -> ErrorKind {
         Store::AlreadyExists { .. } | Store::Precondition { .. } => ErrorKind::Conflict,
         Store::NotSupported { .. } | Store::NotImplemented { .. } => ErrorKind::Unsupported,
         Store::InvalidPath { .. } => ErrorKind::Invalid,
-        _ => ErrorKind::Unavailable,
+        _ => refusal(e).map_or(ErrorKind::Unavailable, |(kind, _)| kind),
+    }
+}
+
+/// What somebody must mend before the store can do it: trying again does not help.
+fn refusal(e: &object_store::Error) -> Option<(ErrorKind, &'static str)> {
+    use object_store::Error as Store;
+    if matches!(e, Store::PermissionDenied { .. }) {
+        return Some((ErrorKind::Invalid, NOT_ALLOWED));
+    }
+    if matches!(e, Store::Unauthenticated { .. }) {
+        return Some((ErrorKind::Invalid, "the store does not know these credentials"));
+    }
+    let mut source = std::error::Error::source(e);
+    while let Some(error) = source {
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            return io_refusal(io);
+        }
+        source = error.source();
+    }
+    None
+}
+
+const NOT_ALLOWED: &str = "the store does not allow this: its permissions or our credentials must be changed";
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "what is not known may pass")]
+fn io_refusal(e: &std::io::Error) -> Option<(ErrorKind, &'static str)> {
+    use std::io::ErrorKind as Io;
+    match e.kind() {
+        Io::PermissionDenied => Some((ErrorKind::Invalid, NOT_ALLOWED)),
+        Io::ReadOnlyFilesystem => Some((ErrorKind::Invalid, "the store can only be read")),
+        Io::Unsupported => Some((ErrorKind::Unsupported, "the store can't do this")),
+        Io::StorageFull | Io::QuotaExceeded => Some((ErrorKind::Unsupported, "the store is full")),
+        _ => None,
     }
 }
 
@@ -126,7 +165,38 @@ pub(crate) fn stored_kind(error: &(dyn std::error::Error + 'static)) -> Option<E
     let inner = io.and_then(std::io::Error::get_ref).and_then(|e| e.downcast_ref());
     match error.downcast_ref().or(inner).map(store_kind) {
         Some(ErrorKind::NotFound) => Some(ErrorKind::Corrupt),
-        None if io.is_some() => Some(ErrorKind::Unavailable),
+        None => io.map(|io| io_refusal(io).map_or(ErrorKind::Unavailable, |(kind, _)| kind)),
         kind => kind,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_must_be_mended_is_not_tried_again() {
+        use std::io::ErrorKind as Io;
+        let io = |kind: Io| object_store::Error::Generic {
+            store: "test",
+            source: Box::new(std::io::Error::from(kind)),
+        };
+        let denied = object_store::Error::PermissionDenied { path: "p".into(), source: "no".into() };
+        let unknown = object_store::Error::Unauthenticated { path: "p".into(), source: "who".into() };
+        for (error, kind) in [
+            (denied, ErrorKind::Invalid),
+            (unknown, ErrorKind::Invalid),
+            (io(Io::PermissionDenied), ErrorKind::Invalid),
+            (io(Io::ReadOnlyFilesystem), ErrorKind::Invalid),
+            (io(Io::Unsupported), ErrorKind::Unsupported),
+            (io(Io::StorageFull), ErrorKind::Unsupported),
+            (io(Io::TimedOut), ErrorKind::Unavailable),
+        ] {
+            assert_eq!(stored_kind(&error), Some(kind), "{error}");
+            let error = Error::from(error);
+            assert_eq!((error.kind(), error.is_retryable()), (kind, kind == ErrorKind::Unavailable));
+        }
+        assert_eq!(stored_kind(&std::io::Error::from(Io::StorageFull)), Some(ErrorKind::Unsupported));
+        assert!(!Error::new(ErrorKind::Conflict, "c").is_retryable());
     }
 }
