@@ -7,12 +7,13 @@
 mod tests;
 
 use std::{
+    collections::BTreeSet,
     fmt,
     io::Write,
     ops::Range,
     path::{Path as FsPath, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -40,13 +41,18 @@ impl DurableLocal {
     /// # Errors
     /// When the folder can't be made.
     pub fn new(folder: impl AsRef<FsPath>) -> Result<Self> {
-        std::fs::create_dir_all(&folder).map_err(io)?;
+        make_folder(&std::path::absolute(&folder).map_err(io)?)?;
         Ok(Self::wrap(LocalFileSystem::new_with_prefix(folder)?))
     }
 
     /// The same for a store that exists.
     pub fn wrap(inner: LocalFileSystem) -> Self {
         Self { inner: Arc::new(inner) }
+    }
+
+    async fn make_parent(&self, location: &Path) -> Result<()> {
+        let path = self.inner.path_to_filesystem(location)?;
+        blocking(move || path.parent().map_or(Ok(()), make_folder)).await
     }
 
     async fn sync(&self, location: &Path) -> Result<()> {
@@ -87,6 +93,7 @@ impl ObjectStore for DurableLocal {
         location: &Path,
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
+        self.make_parent(location).await?;
         let inner = self.inner.put_multipart_opts(location, opts).await?;
         Ok(Box::new(DurableUpload { inner, store: self.clone(), location: location.clone() }))
     }
@@ -120,12 +127,14 @@ impl ObjectStore for DurableLocal {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.make_parent(to).await?;
         self.inner.copy_opts(from, to, options).await?;
         self.sync(to).await
     }
 
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
         self.sync(from).await?;
+        self.make_parent(to).await?;
         self.inner.rename_opts(from, to, options).await?;
         self.sync(to).await?;
         self.sync_removal(from).await
@@ -195,21 +204,48 @@ fn stage(path: &FsPath) -> Result<(std::fs::File, PathBuf)> {
 }
 
 fn make_folder(folder: &FsPath) -> Result<()> {
-    if folder.is_dir() {
+    // A new folder is durable when its parents know it. Whoever made it may not have got that far yet, so that only
+    // what this process synced counts.
+    let is_durable = |level: &FsPath| synced().contains(level) && level.is_dir();
+    let levels: Vec<_> =
+        folder.ancestors().filter(|level| level.parent().is_some()).take_while(|l| !is_durable(l)).collect();
+    let existed: Vec<_> = levels.iter().map(|level| level.is_dir()).collect();
+    if levels.is_empty() {
         return Ok(());
     }
     std::fs::create_dir_all(folder).map_err(io)?;
-    // A new folder is durable when its parents know it.
-    for parent in folder.ancestors().skip(1).take_while(|p| !p.as_os_str().is_empty()) {
-        std::fs::File::open(parent).and_then(|f| f.sync_all()).map_err(io)?;
+    for (level, existed) in levels.into_iter().zip(existed).rev() {
+        match sync_folder(level) {
+            Ok(()) => {}
+            // A folder that can't be synced is not one in which others like us make folders.
+            Err(e) if existed && cannot_sync(&e) => {}
+            Err(e) => return Err(e),
+        }
+        synced().insert(level.to_path_buf());
     }
     Ok(())
 }
 
+/// Folders that are known to be in their parents on disk.
+fn synced() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    static SYNCED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    SYNCED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn cannot_sync(e: &Error) -> bool {
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    let source = std::error::Error::source(e).and_then(|e| e.downcast_ref::<std::io::Error>());
+    source.is_some_and(|e| {
+        matches!(e.kind(), InvalidInput | PermissionDenied | ReadOnlyFilesystem | Unsupported)
+    })
+}
+
 fn sync_folder(path: &FsPath) -> Result<()> {
     match path.parent() {
-        Some(folder) => std::fs::File::open(folder).and_then(|f| f.sync_all()).map_err(io),
-        None => Ok(()),
+        Some(folder) if !folder.as_os_str().is_empty() => {
+            std::fs::File::open(folder).and_then(|f| f.sync_all()).map_err(io)
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -53,3 +53,20 @@ async fn parts_copies_and_renames_arrive() {
     let gone = store.delete_stream(futures::stream::iter([Ok(Path::from("m/copy"))]).boxed());
     assert_eq!(gone.try_collect::<Vec<_>>().await.unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn every_folder_on_the_way_is_synced_whoever_made_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = DurableLocal::new(folder.path()).unwrap();
+    std::fs::create_dir_all(folder.path().join("made/by/others")).unwrap();
+    let mut parts = store.put_multipart(&Path::from("made/by/others/us/file")).await.unwrap();
+    let inner = folder.path().canonicalize().unwrap();
+    for level in ["made", "made/by", "made/by/others", "made/by/others/us"] {
+        assert!(synced().contains(&inner.join(level)), "{level}");
+    }
+    parts.abort().await.unwrap();
+    // A folder that went is made, and synced, again.
+    std::fs::remove_dir_all(folder.path().join("made")).unwrap();
+    put(&store, "made/by/others/us/file", "text", PutMode::Create).await.unwrap();
+    assert_eq!(text(&store, "made/by/others/us/file").await, "text");
+}
