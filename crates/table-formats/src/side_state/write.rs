@@ -9,7 +9,7 @@ use object_store::{PutMode, PutOptions};
 use roaring::RoaringBitmap;
 use strandline_cdc_core::RowChanges;
 
-use super::{Manifest, SideState, StateFile, StateSnapshot};
+use super::{MANIFEST_BYTES, Manifest, SideState, StateFile, StateSnapshot};
 use crate::{
     contract::{BatchStream, Result, StateVersion},
     error::{Error, ErrorKind},
@@ -116,6 +116,7 @@ impl SideState {
     async fn put(&self, base: StateVersion, manifest: &Manifest) -> Result<StateVersion> {
         for version in (base.0 + 1..).take(usize::try_from(TRIES).unwrap_or(usize::MAX)).map(StateVersion) {
             let bytes = manifest.encode(version)?;
+            check_size(bytes.len() as u64)?;
             let options = PutOptions::from(PutMode::Create);
             match self.readers.store().put_opts(&self.manifest_path(version), bytes.into(), options).await {
                 Ok(_) => return Ok(version),
@@ -126,6 +127,15 @@ impl SideState {
         let message = format!("no free state version among {TRIES} above {base}");
         Err(Error::new(ErrorKind::Conflict, message))
     }
+}
+
+/// Refuses what no reader would open.
+fn check_size(bytes: u64) -> Result<()> {
+    if bytes <= MANIFEST_BYTES {
+        return Ok(());
+    }
+    let message = format!("the state's manifest would have {bytes} bytes, at most {MANIFEST_BYTES} are read");
+    Err(Error::new(ErrorKind::Unsupported, message))
 }
 
 fn tier(rows: u64) -> u32 {
@@ -147,4 +157,15 @@ fn deleted(files: &[StateFile], change: &RowChanges) -> Result<Vec<StateFile>> {
         file.deleted = Arc::new(RoaringBitmap::clone(&file.deleted) | positions);
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_can_be_opened() {
+        assert!(check_size(MANIFEST_BYTES).is_ok());
+        assert_eq!(check_size(MANIFEST_BYTES + 1).unwrap_err().kind(), ErrorKind::Unsupported);
+    }
 }
