@@ -1,7 +1,7 @@
 //! Reading files by column, row group and position.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -29,11 +29,35 @@ use crate::{
 pub(crate) struct Readers {
     store: Arc<dyn ObjectStore>,
     check_sizes: bool,
-    footers: Mutex<BTreeMap<Path, ArrowReaderMetadata>>,
+    footers: Mutex<Footers>,
 }
 
-/// So many footers are remembered at most.
-const FOOTERS: usize = 1024;
+/// Footers of so many bytes are remembered at most.
+const FOOTER_BYTES: usize = 64 << 20;
+
+/// Footers by path; the oldest go first.
+#[derive(Debug, Default)]
+struct Footers {
+    known: BTreeMap<Path, ArrowReaderMetadata>,
+    order: VecDeque<Path>,
+    bytes: usize,
+}
+
+impl Footers {
+    fn add(&mut self, path: &Path, footer: &ArrowReaderMetadata, limit: usize) {
+        if self.known.insert(path.clone(), footer.clone()).is_some() {
+            return;
+        }
+        self.order.push_back(path.clone());
+        self.bytes += footer.metadata().memory_size();
+        while self.bytes > limit
+            && let Some(oldest) = self.order.pop_front()
+        {
+            let gone = self.known.remove(&oldest);
+            self.bytes -= gone.map_or(0, |gone| gone.metadata().memory_size()).min(self.bytes);
+        }
+    }
+}
 
 /// An open file.
 #[derive(Debug, Clone)]
@@ -55,7 +79,17 @@ pub(crate) struct Read {
     pub(crate) selection: Option<RowSelection>,
 }
 
-const BATCH_ROWS: usize = 16 << 10;
+/// Rows of a batch, at least and at most.
+const BATCH_ROWS: (u64, u64) = (64, 16 << 10);
+/// Bytes of a batch, about.
+const BATCH_BYTES: u64 = 8 << 20;
+
+/// So many rows of this size make a batch.
+fn batch_rows(bytes: u64, rows: u64) -> usize {
+    let (least, most) = BATCH_ROWS;
+    let row = bytes.div_ceil(rows.max(1)).max(1);
+    usize::try_from((BATCH_BYTES / row).clamp(least, most)).unwrap_or(1)
+}
 
 impl Readers {
     /// Readers of files in a store.
@@ -75,7 +109,7 @@ impl Readers {
 
     /// Opens a file of a known size.
     pub(crate) async fn open(&self, path: Path, size: u64) -> Result<FileReader> {
-        let known = self.lock().get(&path).cloned();
+        let known = self.lock().known.get(&path).cloned();
         let footer = match known {
             Some(footer) => footer,
             None => self.load(&path, size).await.map_err(|e| e.with("file", &path))?,
@@ -94,18 +128,17 @@ impl Readers {
                 Err(e) => return Err(e.into()),
             }
         }
-        let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+        // Selections of rows want to know where pages lie; pages are not pruned by their statistics.
+        let options = ArrowReaderOptions::new()
+            .with_column_index_policy(PageIndexPolicy::Skip)
+            .with_offset_index_policy(PageIndexPolicy::Optional);
         let mut input = Input { store: Arc::clone(&self.store), path: path.clone(), size };
         let footer = ArrowReaderMetadata::load_async(&mut input, options).await?;
-        let mut footers = self.lock();
-        if footers.len() >= FOOTERS {
-            footers.clear();
-        }
-        footers.insert(path.clone(), footer.clone());
+        self.lock().add(path, &footer, FOOTER_BYTES);
         Ok(footer)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Path, ArrowReaderMetadata>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Footers> {
         self.footers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -154,19 +187,30 @@ impl FileReader {
         stats::of_groups(column, self.schema(), self.footer.parquet_schema(), self.footer.metadata())
     }
 
+    /// Bytes of these columns, before compression.
+    fn bytes(&self, mask: &ProjectionMask) -> u64 {
+        let groups = self.footer.metadata().row_groups().iter();
+        let columns = groups.flat_map(|g| g.columns().iter().enumerate());
+        let wanted = columns.filter(|(leaf, _)| mask.leaf_included(*leaf));
+        wanted.map(|(_, c)| u64::try_from(c.uncompressed_size()).unwrap_or(0)).sum()
+    }
+
     /// Rows, in the file's order.
     pub(crate) fn read(
         &self,
         read: Read,
     ) -> Result<impl Stream<Item = Result<RecordBatch>> + Send + 'static> {
         let input = Input { store: Arc::clone(&self.store), path: self.path.clone(), size: self.size };
+        let mask = match read.columns {
+            None => ProjectionMask::all(),
+            Some(columns) => {
+                let roots = columns.iter().filter_map(|name| self.schema().index_of(name).ok());
+                ProjectionMask::roots(self.footer.parquet_schema(), roots)
+            }
+        };
         let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(input, self.footer.clone())
-            .with_batch_size(BATCH_ROWS);
-        if let Some(columns) = read.columns {
-            let roots = columns.iter().filter_map(|name| self.schema().index_of(name).ok());
-            let mask = ProjectionMask::roots(self.footer.parquet_schema(), roots);
-            builder = builder.with_projection(mask);
-        }
+            .with_batch_size(batch_rows(self.bytes(&mask), self.rows()))
+            .with_projection(mask);
         if let Some(groups) = read.groups {
             builder = builder.with_row_groups(groups);
         }
@@ -175,5 +219,43 @@ impl FileReader {
         }
         let path = self.path.clone();
         Ok(builder.build()?.map_err(move |e| Error::from(e).with("file", &path)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Int64Array, RecordBatch};
+    use parquet::arrow::ArrowWriter;
+
+    use super::*;
+
+    fn footer() -> ArrowReaderMetadata {
+        let column: arrow_array::ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+        let batch = RecordBatch::try_from_iter([("n", column)]).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        let bytes = bytes::Bytes::from(writer.into_inner().unwrap());
+        ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new()).unwrap()
+    }
+
+    #[test]
+    fn the_oldest_footers_are_forgotten() {
+        let footer = footer();
+        let limit = 3 * footer.metadata().memory_size();
+        let mut footers = Footers::default();
+        for i in [0, 1, 2, 1, 3, 4] {
+            footers.add(&Path::from(format!("f{i}")), &footer, limit);
+            assert!(footers.bytes <= limit && footers.known.len() == footers.order.len());
+        }
+        let left: Vec<_> = footers.known.keys().map(ToString::to_string).collect();
+        assert_eq!(left, ["f2", "f3", "f4"]);
+    }
+
+    #[test]
+    fn wide_rows_come_in_small_batches() {
+        assert_eq!(batch_rows(0, 0), 16 << 10);
+        assert_eq!(batch_rows(16 << 20, 1 << 20), 16 << 10);
+        assert_eq!(batch_rows(1 << 30, 1 << 14), 128);
+        assert_eq!(batch_rows(1 << 40, 1 << 10), 64);
     }
 }
