@@ -18,7 +18,7 @@ use object_store::{ObjectStore, path::Path};
 use tokio::sync::Mutex;
 
 use super::{
-    KEYS, WRITERS, error, schema,
+    KEYS, RETENTION, WRITERS, error, schema,
     stamp::{self, Marks},
     stats,
 };
@@ -65,6 +65,9 @@ impl DeltaMetadata {
         for app in apps {
             let version = state.transaction_version(&self.log, &app).await;
             if let Some(version) = version.map_err(|e| error::of(e, "the table's marks can't be read"))? {
+                if app == stamp::EPOCH && !state.metadata().configuration().contains_key(WRITERS) {
+                    return Err(lost_writers());
+                }
                 marks.apply(&app, version)?;
             }
         }
@@ -152,6 +155,21 @@ impl DeltaMetadata {
         Ok((!known || change.schema.is_some()).then_some(Action::Metadata(metadata)))
     }
 
+    /// True when the log still has a version's entry, and a beginning to read it from.
+    async fn is_retained(&self, version: TableVersion) -> Result<bool> {
+        let listed = self.store.list_with_delimiter(Some(&self.root.clone().join("_delta_log"))).await?;
+        let (mut entry, mut beginning) = (false, false);
+        for object in listed.objects {
+            let name = object.location.filename().unwrap_or_default();
+            let Some((number, kind)) = name.split_once('.') else { continue };
+            let Ok(number) = number.parse::<u64>() else { continue };
+            let is_checkpoint = kind.starts_with("checkpoint.");
+            entry |= number == version.0 && (is_checkpoint || kind == "json");
+            beginning |= number <= version.0 && (is_checkpoint || number == 0 && kind == "json");
+        }
+        Ok(entry && beginning)
+    }
+
     async fn checkpoint(&self, state: &DeltaTableState) {
         let mut table = DeltaTable::new(Arc::clone(&self.log));
         table.state = Some(state.clone());
@@ -184,12 +202,13 @@ impl TableMetadata for DeltaMetadata {
             Some(version) if version > newest.version => {
                 Err(Error::new(ErrorKind::NotFound, format!("there is no version {version} yet")))
             }
-            Some(version) => self.load(Some(version.0)).await.map_err(|e| {
-                if e.kind() == ErrorKind::Unavailable {
-                    return e;
+            Some(version) => match self.load(Some(version.0)).await {
+                Err(e) if e.kind() != ErrorKind::Unavailable && !self.is_retained(version).await? => {
+                    Err(Error::new(ErrorKind::NotFound, format!("version {version} is not retained"))
+                        .because(e))
                 }
-                Error::new(ErrorKind::NotFound, format!("version {version} is not retained")).because(e)
-            }),
+                loaded => loaded,
+            },
         }
     }
 
@@ -255,7 +274,14 @@ fn head_of(
     if properties.get("delta.columnMapping.mode").is_some_and(|mode| mode != "none") {
         return Err(unsupported("column mapping"));
     }
-    properties.remove(WRITERS);
+    if properties.contains_key(RETENTION) {
+        return Err(unsupported(&format!(
+            "the property `{RETENTION}`, by which committed batches are forgotten"
+        )));
+    }
+    if properties.remove(WRITERS).is_none() && !marks.batches.is_empty() {
+        return Err(lost_writers());
+    }
     let keys = match properties.get(KEYS) {
         None => Vec::new(),
         Some(keys) => serde_json::from_str(keys)
@@ -294,6 +320,12 @@ fn data_file(path: String, view: &LogicalFileView, schema: &SchemaRef) -> Result
     };
     let rows = rows.ok_or_else(|| unsupported("files without statistics").with("file", &path))?;
     Ok(DataFile { path, size: u64::try_from(view.size()).unwrap_or(0), rows, stats })
+}
+
+fn lost_writers() -> Error {
+    let message =
+        format!("batches were committed, but the property `{WRITERS}`, which says by whom, is gone");
+    Error::new(ErrorKind::Corrupt, message)
 }
 
 fn unsupported(feature: &str) -> Error {
