@@ -233,7 +233,8 @@ pub enum TableChange {
         /// Rows that come, in the table's schema.
         inserts: Vec<RecordBatch>,
     },
-    /// Rows come, whatever else happened: commits of other writers in between are no conflict.
+    /// Rows come, whatever else happened: commits of other writers in between are no conflict, unless they moved the
+    /// side state on, which the stamp would set back.
     Append(BatchStream),
     /// Every row goes.
     Empty,

@@ -13,6 +13,9 @@ mod fault;
 #[path = "formats/kill.rs"]
 mod kill;
 #[cfg(test)]
+#[path = "formats/lost.rs"]
+mod lost;
+#[cfg(test)]
 #[path = "formats/model.rs"]
 mod model;
 #[cfg(test)]

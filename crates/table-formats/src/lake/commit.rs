@@ -13,11 +13,11 @@ use super::{
     plan::{self, Group},
 };
 use crate::{
-    contract::{BatchStream, CommitOutcome, CommitStamp, Committed, Result, TableChange},
+    contract::{BatchStream, CommitOutcome, CommitStamp, Committed, Result, TableChange, TableVersion},
     error::{Error, ErrorKind},
     merge,
     metadata::{DataFile, FileChanges, MetadataOutcome, Operation, TableHead, TableMetadata},
-    parquet::{Readers, Writer, remove_files},
+    parquet::{Readers, Writer, file_path, remove_files},
     rows,
     schema::{adapt, widened},
 };
@@ -103,7 +103,7 @@ impl Committer {
                 let left = file.1.rows.saturating_sub(gone.as_ref().map_or(0, |d| d.len()));
                 if left > 0 {
                     total += left;
-                    let path = self.metadata.root().clone().join(file.1.path.as_str());
+                    let path = file_path(self.metadata.root(), &file.1.path)?;
                     let reader = self.readers.open(path, file.1.size).await?;
                     inputs.push(rows::ahead(rows::live_rows(&reader, gone, &inserts.schema())?.boxed()));
                 }
@@ -151,11 +151,16 @@ impl Committer {
         let mut head = base.clone();
         for _ in 0..APPEND_TRIES {
             // Another writer may have changed the schema meanwhile: ours must fit it still.
+            if head.state != base.state {
+                // Our stamp names the state of the base: with it the table's would be set back.
+                return Ok(CommitOutcome::Conflict { latest: head.version, left_over: paths(&add) });
+            }
             let checked =
                 widened(&head.schema, &schema).and_then(|s| Ok((s, already_applied(&head, stamp)?)));
             let after = match checked {
                 Ok((after, None)) => after,
                 Ok((_, Some(batch))) => {
+                    // Not ours, as was looked after the conflict.
                     remove_files(self.metadata.store(), self.metadata.root(), &add).await;
                     return Ok(CommitOutcome::AlreadyApplied { batch });
                 }
@@ -171,8 +176,14 @@ impl Committer {
                 operation: Operation::Append,
             };
             match self.metadata.commit(&head, change, stamp).await? {
-                MetadataOutcome::Committed(landed) => return Ok(committed(&landed, &add, 0, 0)),
-                MetadataOutcome::Conflict { .. } => head = self.metadata.head(None).await?,
+                MetadataOutcome::Committed(landed) => return Ok(committed(landed.version, &add, 0, 0)),
+                MetadataOutcome::Conflict { .. } => {
+                    let newest = self.metadata.head(None).await?;
+                    if let Some(version) = self.landed(&head, &newest, &add, stamp).await? {
+                        return Ok(committed(version, &add, 0, 0));
+                    }
+                    head = newest;
+                }
             }
         }
         Ok(CommitOutcome::Conflict { latest: head.version, left_over: paths(&add) })
@@ -228,11 +239,37 @@ impl Committer {
     ) -> Result<CommitOutcome> {
         let (add, removed) = (change.add.clone(), change.remove.len() as u64);
         match self.metadata.commit(base, change, stamp).await? {
-            MetadataOutcome::Committed(head) => Ok(committed(&head, &add, deleted, removed)),
-            MetadataOutcome::Conflict { latest } => {
-                Ok(CommitOutcome::Conflict { latest, left_over: paths(&add) })
+            MetadataOutcome::Committed(head) => Ok(committed(head.version, &add, deleted, removed)),
+            MetadataOutcome::Conflict { .. } => {
+                let newest = self.metadata.head(None).await?;
+                Ok(match self.landed(base, &newest, &add, stamp).await? {
+                    Some(version) => committed(version, &add, deleted, removed),
+                    None => CommitOutcome::Conflict { latest: newest.version, left_over: paths(&add) },
+                })
             }
         }
+    }
+
+    /// The version as which our commit landed on `tried` although it was answered with a conflict: a store's client that
+    /// repeats a request whose answer was lost finds our own log entry in its way.
+    async fn landed(
+        &self,
+        tried: &TableHead,
+        newest: &TableHead,
+        add: &[DataFile],
+        stamp: &CommitStamp,
+    ) -> Result<Option<TableVersion>> {
+        let ours = TableVersion(tried.version.0 + 1);
+        if names(newest, add) {
+            return Ok(Some(ours));
+        }
+        let carried = newest.batches.get(&stamp.writer).is_some_and(|batch| stamp.batch <= *batch);
+        if !carried || add.is_empty() || newest.version <= ours {
+            return Ok(None);
+        }
+        // Later commits may have rewritten our files: the version that would be ours says whose it is.
+        let landed = self.metadata.head(Some(ours)).await?;
+        Ok(names(&landed, add).then_some(ours))
     }
 }
 
@@ -253,9 +290,19 @@ fn paths(files: &[DataFile]) -> Vec<String> {
     files.iter().map(|f| f.path.clone()).collect()
 }
 
-fn committed(head: &TableHead, add: &[DataFile], rows_deleted: u64, files_removed: u64) -> CommitOutcome {
+/// True when the files that we wrote are of this version: no other commit names them.
+fn names(head: &TableHead, add: &[DataFile]) -> bool {
+    add.first().is_some_and(|ours| head.files.iter().any(|file| file.path == ours.path))
+}
+
+fn committed(
+    version: TableVersion,
+    add: &[DataFile],
+    rows_deleted: u64,
+    files_removed: u64,
+) -> CommitOutcome {
     CommitOutcome::Committed(Committed {
-        version: head.version.0,
+        version: version.0,
         rows_written: add.iter().map(|f| f.rows).sum(),
         rows_deleted,
         bytes_written: add.iter().map(|f| f.size).sum(),

@@ -19,7 +19,7 @@ use crate::{
     error::{Error, ErrorKind},
     lookup::{Candidate, Lookup},
     metadata::{DataFile, TableHead, TableMetadata},
-    parquet::Readers,
+    parquet::{Readers, file_path},
     rows,
     schema::projected,
 };
@@ -60,7 +60,7 @@ async fn open_rows(
     file: Arc<DataFile>,
     schema: SchemaRef,
 ) -> Result<BatchStream> {
-    let reader = readers.open(root.join(file.path.as_str()), file.size).await?;
+    let reader = readers.open(file_path(&root, &file.path)?, file.size).await?;
     Ok(rows::live_rows(&reader, None, &schema)?.boxed())
 }
 
@@ -95,7 +95,7 @@ impl TableSnapshot for LakeSnapshot {
         let mut candidates = Vec::new();
         for (ordinal, file) in self.head.files.iter().enumerate() {
             if lookup.may_hold(|column| file.stats.get(column).cloned())? {
-                let path = self.root().clone().join(file.path.as_str());
+                let path = file_path(self.root(), &file.path)?;
                 candidates.push(Candidate { ordinal, path, size: file.size, deleted: None });
             }
         }

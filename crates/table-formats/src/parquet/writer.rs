@@ -130,7 +130,7 @@ impl Writer {
 
 /// Deletes files that no table names; a file that stays is only a leftover.
 pub(crate) async fn remove_files(store: &Arc<dyn ObjectStore>, folder: &Path, files: &[DataFile]) {
-    let paths: Vec<_> = files.iter().map(|f| Ok(folder.clone().join(f.path.as_str()))).collect();
+    let paths: Vec<_> = files.iter().filter_map(|f| super::file_path(folder, &f.path).ok()).map(Ok).collect();
     let mut deletions = store.delete_stream(futures::stream::iter(paths).boxed());
     while let Some(deleted) = deletions.next().await {
         if let Err(error) = deleted {

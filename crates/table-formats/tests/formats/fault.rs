@@ -1,11 +1,12 @@
-//! A store that dies at its n-th operation: before it, or right after it took effect.
+//! A store that dies at its n-th operation: before it, or right after it took effect. And one whose client repeats a put
+//! whose answer was lost.
 
 use std::{
     fmt,
     ops::Range,
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
     },
 };
 
@@ -121,5 +122,76 @@ impl ObjectStore for Mortal {
 
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
         mortal!(self, self.inner.rename_opts(from, to, options).await)
+    }
+}
+
+/// When armed, does the next put of a log entry, and then answers as if somebody else had been first.
+#[derive(Debug)]
+pub(crate) struct Repeating {
+    inner: Arc<dyn ObjectStore>,
+    armed: AtomicBool,
+}
+
+impl Repeating {
+    pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Self {
+        Self { inner, armed: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn arm(&self) {
+        self.armed.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_armed(&self) -> bool {
+        self.armed.load(Ordering::SeqCst)
+    }
+}
+
+impl fmt::Display for Repeating {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Repeating({})", self.inner)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Repeating {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        let is_entry = location.as_ref().contains("_delta_log/") && location.extension() == Some("json");
+        let done = self.inner.put_opts(location, payload, opts).await?;
+        if is_entry && self.armed.swap(false, Ordering::SeqCst) {
+            return Err(Error::AlreadyExists { path: location.to_string(), source: "repeated".into() });
+        }
+        Ok(done)
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(location, opts).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.inner.get_opts(location, options).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+
+    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
+        self.inner.rename_opts(from, to, options).await
     }
 }
