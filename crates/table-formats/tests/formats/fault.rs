@@ -5,14 +5,14 @@ use std::{
     fmt,
     ops::Range,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicI64, Ordering},
     },
 };
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{StreamExt, stream, stream::BoxStream};
+use futures::{StreamExt, future::BoxFuture, stream, stream::BoxStream};
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result, path::Path,
@@ -126,19 +126,31 @@ impl ObjectStore for Mortal {
 }
 
 /// When armed, does the next put of a log entry, and then answers as if somebody else had been first.
-#[derive(Debug)]
 pub(crate) struct Repeating {
     inner: Arc<dyn ObjectStore>,
     armed: AtomicBool,
+    /// What happens before the answer.
+    meanwhile: Mutex<Option<BoxFuture<'static, ()>>>,
+}
+
+impl fmt::Debug for Repeating {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repeating").field("armed", &self.armed).finish_non_exhaustive()
+    }
 }
 
 impl Repeating {
     pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Self {
-        Self { inner, armed: AtomicBool::new(false) }
+        Self { inner, armed: AtomicBool::new(false), meanwhile: Mutex::default() }
     }
 
     pub(crate) fn arm(&self) {
         self.armed.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn arm_with(&self, meanwhile: BoxFuture<'static, ()>) {
+        *self.meanwhile.lock().unwrap() = Some(meanwhile);
+        self.arm();
     }
 
     pub(crate) fn is_armed(&self) -> bool {
@@ -158,6 +170,10 @@ impl ObjectStore for Repeating {
         let is_entry = location.as_ref().contains("_delta_log/") && location.extension() == Some("json");
         let done = self.inner.put_opts(location, payload, opts).await?;
         if is_entry && self.armed.swap(false, Ordering::SeqCst) {
+            let meanwhile = self.meanwhile.lock().unwrap().take();
+            if let Some(meanwhile) = meanwhile {
+                meanwhile.await;
+            }
             return Err(Error::AlreadyExists { path: location.to_string(), source: "repeated".into() });
         }
         Ok(done)

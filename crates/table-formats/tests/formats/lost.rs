@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{Int64Array, RecordBatch, cast::AsArray, types::Int64Type};
 use arrow_schema::{DataType, Field, Schema};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
 use serde_json::{Value, json};
 use strandline_table_formats::{
@@ -68,6 +68,29 @@ async fn a_commit_that_finds_itself_landed() {
         let fresh = format.open("t").await.unwrap().unwrap();
         assert_eq!(read(fresh.as_ref()).await, expected);
     }
+}
+
+#[tokio::test]
+async fn a_landed_commit_whose_files_went_again_keeps_them_for_older_versions() {
+    let disk = Arc::new(InMemory::new());
+    let store = Arc::new(Repeating::new(Arc::<InMemory>::clone(&disk)));
+    let format = DeltaFormat::new(Arc::<Repeating>::clone(&store), Path::from("lake"));
+    let table = format.create("t", &definition(&[])).await.unwrap();
+    let base = table.snapshot().await.unwrap();
+    let others = async move {
+        let table = DeltaFormat::new(disk, Path::from("lake")).open("t").await.unwrap().unwrap();
+        let base = table.snapshot().await.unwrap();
+        let change = TableChange::Overwrite(stream::iter([Ok(rows(&[9]))]).boxed());
+        let landed = table.commit(base.as_ref(), change, &stamp("other", 1, 0)).await.unwrap();
+        assert!(matches!(landed, CommitOutcome::Committed(_)), "{landed:?}");
+    };
+    store.arm_with(others.boxed());
+    let outcome = table.commit(base.as_ref(), append(&[1, 2]), &stamp("f", 1, 0)).await.unwrap();
+    assert!(matches!(&outcome, CommitOutcome::Committed(c) if c.version == 1), "{outcome:?}");
+    assert_eq!(read(table.as_ref()).await, [9]);
+    let ours = table.at(TableVersion(1)).await.unwrap();
+    let batches: Vec<RecordBatch> = ours.scan(None).await.unwrap().try_collect().await.unwrap();
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 2);
 }
 
 #[tokio::test]
