@@ -130,7 +130,7 @@ async fn analyse_flow(
             .with("table", name)
         })?),
     };
-    let inputs = Inputs::columns_only(&source, Arc::clone(&source_schema), tables)?;
+    let inputs = Inputs::columns_only(&source, &source_schema, tables)?;
     let rows = query::plan(definition, flow.query(), &inputs).await?;
     query::check_batchable(rows.logical_plan(), &inputs)?;
     let table = definition.datasets.iter().find_map(|dataset| match dataset {

@@ -12,7 +12,9 @@ use datafusion::{catalog::TableProvider, dataframe::DataFrame};
 use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 use strandline_cdc_core::CdcSpec;
-use strandline_pipeline_sql::{AutoCdc, FlowDefinition, FlowKind, InputKind, StreamingTable};
+use strandline_pipeline_sql::{
+    AutoCdc, DatasetDefinition, FlowDefinition, FlowKind, InputKind, StreamingTable,
+};
 use strandline_table_formats::{
     contract::{Table, WriterId},
     side_state::SideState,
@@ -224,8 +226,8 @@ impl<'a> FlowRun<'a> {
     async fn static_tables(&self) -> Result<BTreeMap<String, Arc<dyn TableProvider>>> {
         let mut tables: BTreeMap<String, Arc<dyn TableProvider>> = BTreeMap::new();
         let views = self.context.definition.datasets.iter().filter_map(|dataset| match dataset {
-            strandline_pipeline_sql::DatasetDefinition::View(view) => Some(&view.query),
-            _ => None,
+            DatasetDefinition::View(view) => Some(&view.query),
+            DatasetDefinition::StreamingTable(_) => None,
         });
         let inputs = views.chain([self.flow.query()]).flat_map(|query| &query.inputs);
         for input in inputs.filter(|input| !input.streaming) {

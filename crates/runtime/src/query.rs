@@ -111,13 +111,13 @@ impl Inputs {
     /// Inputs with columns and no rows.
     pub(crate) fn columns_only(
         source: &SourceInput,
-        schema: SchemaRef,
+        schema: &SchemaRef,
         tables: &BTreeMap<String, SchemaRef>,
     ) -> Result<Self> {
         let empty = |schema: &SchemaRef| relation::columns_only(Arc::clone(schema));
         let tables =
             tables.iter().map(|(name, schema)| Ok((name.clone(), empty(schema)?))).collect::<Result<_>>()?;
-        Ok(Self { source: (source.clone(), empty(&schema)?), tables })
+        Ok(Self { source: (source.clone(), empty(schema)?), tables })
     }
 
     /// Inputs for one batch.

@@ -32,5 +32,5 @@ pub const ENGINE_FOLDER: &str = "_strandline";
 
 /// Path of something of the engine's own. Names of flows and tables are encoded by `Path` where they hold odd characters.
 pub fn engine_path(parts: &[&str]) -> Path {
-    Path::from_iter(std::iter::once(ENGINE_FOLDER).chain(parts.iter().copied()))
+    std::iter::once(ENGINE_FOLDER).chain(parts.iter().copied()).collect()
 }

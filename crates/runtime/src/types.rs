@@ -99,7 +99,7 @@ pub fn is_lossless(from: &DataType, to: &DataType) -> bool {
         return true;
     }
     match (from, to) {
-        (T::Float32, T::Float64) | (T::Int8 | T::Int16 | T::Int32, T::Float64) | (T::Null, _) => true,
+        (T::Float32 | T::Int8 | T::Int16 | T::Int32, T::Float64) | (T::Null, _) => true,
         (T::Decimal128(p1, s1), T::Decimal128(p2, s2)) => {
             s2 >= s1 && i16::from(*p2) - i16::from(*s2) >= i16::from(*p1) - i16::from(*s1)
         }

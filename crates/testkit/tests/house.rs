@@ -1,5 +1,7 @@
 //! Does the house stand as ARCHITECTURE.md draws it? What the compiler can't check of it is checked here.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

@@ -1,5 +1,7 @@
 //! The binary as a user runs it: the example, exit codes, and a process that is killed.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
+
 mod example;
 mod kill;
 

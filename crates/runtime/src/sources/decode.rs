@@ -69,15 +69,12 @@ pub(super) async fn read(
         .await
         .map_err(|e| store_error(e, &path))?;
     let content = content.strip_prefix(BOM).map_or(content.clone(), |rest| content.slice_ref(rest));
-    let batches = match options.format {
-        FileFormat::Json => {
-            check_depth(&content, name)?;
-            json(&content, schema)
-        }
-        _ => {
-            check_header(options, schema, &content, name)?;
-            csv(&content, options, schema)
-        }
+    let batches = if options.format == FileFormat::Json {
+        check_depth(&content, name)?;
+        json(&content, schema)
+    } else {
+        check_header(options, schema, &content, name)?;
+        csv(&content, options, schema)
     };
     let (name, options, schema) = (name.to_owned(), options.clone(), Arc::clone(schema));
     let explained =

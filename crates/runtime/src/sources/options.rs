@@ -48,7 +48,7 @@ impl FileOptions {
     /// `Definition` for an option that is unknown or has a value that does not fit.
     pub fn new(call: &ReadFiles) -> Result<Self> {
         let mut options = Options(call.options.iter().map(|(k, v)| (normal(k), (k.as_str(), v))).collect());
-        let format = match options.text("format")? {
+        let format = match options.text("format") {
             Some(name) => parse_format(&name)?,
             None => format_of_path(&call.path)?,
         };
@@ -61,7 +61,7 @@ impl FileOptions {
             header: options.flag("header")?.unwrap_or(false),
             delimiter: options.byte("sep")?.or(options.byte("delimiter")?).unwrap_or(b','),
             quote: options.byte("quote")?.unwrap_or(b'"'),
-            null_value: options.text("nullvalue")?,
+            null_value: options.text("nullvalue"),
         };
         options.flag("inferschema")?;
         options.flag("infercolumntypes")?;
@@ -104,8 +104,8 @@ fn format_of_path(path: &str) -> Result<FileFormat> {
 struct Options<'a>(BTreeMap<String, (&'a str, &'a OptionValue)>);
 
 impl Options<'_> {
-    fn text(&mut self, name: &str) -> Result<Option<String>> {
-        Ok(self.0.remove(name).map(|(_, value)| value.to_string()))
+    fn text(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name).map(|(_, value)| value.to_string())
     }
 
     fn parsed<T: std::str::FromStr>(&mut self, name: &str, what: &str) -> Result<Option<T>> {

@@ -202,7 +202,7 @@ impl FlowState {
     /// The store's.
     pub async fn done(&self, number: u64, at: String) -> Result<()> {
         self.done.create(number, &Done { done_at: at }).await?;
-        if number % PROGRESS_EVERY == 0 {
+        if number.is_multiple_of(PROGRESS_EVERY) {
             self.done.prune_below(number).await?;
         }
         Ok(())
@@ -224,16 +224,9 @@ fn decoded(part: &str) -> String {
     let mut rest = part.as_bytes();
     while let [first, after @ ..] = rest {
         let code = after.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
+        let byte = code.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { after.get(2..).unwrap_or_default() } else { after };
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -111,8 +111,6 @@ async fn conflicts_without_end_give_up_with_an_error_and_lose_nothing() {
         report.flows.iter().all(|flow| flow.reason.as_deref().is_some_and(|r| r.contains("again and again"))),
         "{report:?}"
     );
-    let bench =
-        Bench { storage: Storage { format: bench.storage.format.clone(), ..bench.storage.clone() }, ..bench };
     while faulty.commits() < 200 {
         drop(bench.run(PIPELINE).await);
     }

@@ -147,7 +147,7 @@ async fn g27_a_dry_run_reports_every_error_and_writes_nothing() {
     );
     std::fs::create_dir(bench.path().join("in")).unwrap();
     let errors = bench.project(&sql).dry_run().await.unwrap_err();
-    let text: Vec<String> = errors.iter().map(|error| error.full_text()).collect();
+    let text: Vec<String> = errors.iter().map(strandline_runtime::Error::full_text).collect();
     assert_eq!(errors.len(), 3, "{text:?}");
     for (part, flow) in [("nope", "flow a"), ("missing", "flow u"), ("aggregate", "flow w")] {
         assert!(text.iter().any(|t| t.contains(part) && t.contains(flow)), "{part}: {text:?}");

@@ -95,7 +95,15 @@ fn plain_json(rows: Vec<JsonRow>) -> Vec<BTreeMap<String, String>> {
 /// What the reference model makes of the feed, by `n`.
 fn expected(feed: &[Json], folder: &std::path::Path) -> [Vec<BTreeMap<String, String>>; 2] {
     let file = folder.join("feed.jsonl");
-    fs::write(&file, feed.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let lines: Vec<String> = feed.iter().map(ToString::to_string).collect();
+    fs::write(
+        &file,
+        lines.join(
+            "
+",
+        ),
+    )
+    .unwrap();
     let events: Vec<_> =
         real_feed::load(&file).unwrap().iter().map(|row| row.event(Clock::Recorded)).collect();
     [plain(reference::scd1(&["path"], &events)), plain(reference::scd2(&["path"], &events, None))]

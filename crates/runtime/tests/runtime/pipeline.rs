@@ -51,8 +51,8 @@ impl Bench {
 
     /// Writes an input file, one JSON object a line.
     pub(crate) fn file(&self, name: &str, lines: &[Value]) {
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        self.raw_file(name, &text);
+        let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+        self.raw_file(name, lines.join("\n"));
     }
 
     pub(crate) fn raw_file(&self, name: &str, content: impl AsRef<[u8]>) {

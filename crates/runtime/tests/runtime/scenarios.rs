@@ -156,10 +156,9 @@ impl Pipeline {
 
     fn run(&mut self, columns: &[String]) -> Result<(), String> {
         let sql = self.sql(columns);
-        let report = self
-            .runtime
-            .block_on(self.bench.run(&sql))
-            .map_err(|errors| errors.iter().map(|e| e.full_text()).collect::<Vec<_>>().join("; "))?;
+        let report = self.runtime.block_on(self.bench.run(&sql)).map_err(|errors| {
+            errors.iter().map(strandline_runtime::Error::full_text).collect::<Vec<_>>().join("; ")
+        })?;
         report.flows.into_iter().find_map(|flow| flow.reason).map_or(Ok(()), Err)
     }
 }
