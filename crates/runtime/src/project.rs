@@ -1,6 +1,6 @@
 //! A pipeline with the place where it keeps its tables: what can be done with it?
 //!
-//! [`Project::run`], [`Project::dry_run`], [`Project::status`] and [`query`] are all that a user of a pipeline does.
+//! [`Project::run`], [`Project::dry_run`], [`status`] and [`query`] are all that a user of a pipeline does.
 
 use std::{
     fmt,
