@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::{dataframe::DataFrame, logical_expr::ident};
+use object_store::ObjectStore;
 use strandline_cdc_core::{CdcOptions, CdcSpec, ColumnSelection, OnTie, SequenceColumn, StoredAs, names};
 use strandline_flow_graph::Graph;
 use strandline_pipeline_sql::{
@@ -15,6 +16,7 @@ use strandline_pipeline_sql::{
 
 use crate::{
     error::{Error, ErrorKind, Result},
+    flow_run,
     properties::Properties,
     query::{self, Inputs, SourceInput},
     sources::{FileOptions, FileSource, Source},
@@ -65,6 +67,8 @@ pub(crate) struct FlowAnalysis {
     pub(crate) source: SourceInput,
     /// Columns of the source.
     pub(crate) source_schema: SchemaRef,
+    /// Whether they were found out by looking at files.
+    pub(crate) inferred: bool,
     /// Columns of the query's rows, in stored types.
     pub(crate) rows: SchemaRef,
     pub(crate) work: Work,
@@ -79,8 +83,16 @@ pub(crate) struct Analysis {
     pub(crate) flows: BTreeMap<String, Result<FlowAnalysis>>,
 }
 
-/// Analyses every flow of a pipeline whose tables are kept in `format`.
-pub(crate) async fn analyse(definition: &PipelineDefinition, graph: &Graph, format: &str) -> Analysis {
+/// Where a pipeline is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) store: &'a Arc<dyn ObjectStore>,
+    /// Name of the format of its tables.
+    pub(crate) format: &'a str,
+}
+
+/// Analyses every flow of a pipeline.
+pub(crate) async fn analyse(definition: &PipelineDefinition, graph: &Graph, place: Place<'_>) -> Analysis {
     let mut tables: BTreeMap<String, SchemaRef> = BTreeMap::new();
     let mut flows = BTreeMap::new();
     for &id in graph.topological_order() {
@@ -89,7 +101,7 @@ pub(crate) async fn analyse(definition: &PipelineDefinition, graph: &Graph, form
             continue;
         };
         let analysed =
-            analyse_flow(definition, flow, &tables, format).await.map_err(|e| e.with("flow", &flow.name));
+            analyse_flow(definition, flow, &tables, place).await.map_err(|e| e.with("flow", &flow.name));
         if let Ok(analysis) = &analysed {
             let known = tables.remove(&flow.target);
             let merged =
@@ -111,17 +123,24 @@ async fn analyse_flow(
     definition: &PipelineDefinition,
     flow: &FlowDefinition,
     tables: &BTreeMap<String, SchemaRef>,
-    format: &str,
+    place: Place<'_>,
 ) -> Result<FlowAnalysis> {
     let source = query::source_of(definition, flow.query())?;
+    let mut inferred = false;
     let source_schema = match &source {
-        SourceInput::Files(call) => match &call.schema {
-            Some(columns) => {
-                FileOptions::new(call)?;
-                schema_of(columns)
+        SourceInput::Files(call) => {
+            let options = FileOptions::new(call)?;
+            match &call.schema {
+                Some(columns) => schema_of(columns),
+                None => {
+                    inferred = true;
+                    match flow_run::inferred_schema(place.store, &flow.name).await? {
+                        Some(known) => known,
+                        None => FileSource::open(&call.path, options, None).await?.schema(),
+                    }
+                }
             }
-            None => FileSource::open(&call.path, FileOptions::new(call)?, None).await?.schema(),
-        },
+        }
         SourceInput::Table(name) => Arc::clone(tables.get(name).ok_or_else(|| {
             Error::new(
                 ErrorKind::Definition,
@@ -139,7 +158,7 @@ async fn analyse_flow(
     });
     let properties = Properties::new(table)?;
     if let Some(written) = table.and_then(|table| table.format.as_ref())
-        && !written.eq_ignore_ascii_case(format)
+        && !written.eq_ignore_ascii_case(place.format)
     {
         return Err(Error::new(
             ErrorKind::Unsupported,
@@ -147,13 +166,13 @@ async fn analyse_flow(
         )
         .with("table", &flow.target)
         .with("USING", written)
-        .with("format", format));
+        .with("format", place.format));
     }
     match &flow.kind {
         FlowKind::Append { .. } => {
             let rows = Arc::new(storable(rows.schema().as_arrow()));
             let target = append_target(table, &rows)?;
-            Ok(FlowAnalysis { source, source_schema, rows, work: Work::Append, target, properties })
+            Ok(FlowAnalysis { source, source_schema, inferred, rows, work: Work::Append, target, properties })
         }
         FlowKind::AutoCdc(cdc) => {
             let alone = definition.flows.iter().filter(|other| other.target == flow.target).count() == 1;
@@ -163,6 +182,7 @@ async fn analyse_flow(
             Ok(FlowAnalysis {
                 source,
                 source_schema,
+                inferred,
                 rows,
                 work: Work::Cdc(Box::new(cdc)),
                 target,

@@ -10,6 +10,7 @@ use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use datafusion::{catalog::TableProvider, dataframe::DataFrame};
 use futures::{FutureExt, StreamExt};
+use object_store::ObjectStore;
 use serde_json::Value;
 use strandline_cdc_core::CdcSpec;
 use strandline_pipeline_sql::{
@@ -54,6 +55,11 @@ pub(crate) struct FlowRun<'a> {
     report: FlowReport,
 }
 
+/// The columns that were inferred of a flow's source before, if they were.
+pub(crate) async fn inferred_schema(store: &Arc<dyn ObjectStore>, flow: &str) -> Result<Option<SchemaRef>> {
+    FlowState::new(store, flow, FIRST_INCARNATION).inferred_schema().await
+}
+
 /// When a ONCE flow completed, if it did.
 pub(crate) async fn completed_at(context: &Context, flow: &str) -> Result<Option<String>> {
     FlowState::new(&context.store, flow, FIRST_INCARNATION).completed_at().await
@@ -87,6 +93,9 @@ impl<'a> FlowRun<'a> {
         } else {
             source
         };
+        if analysis.inferred {
+            state.record_schema(&analysis.source_schema).await?;
+        }
         let (done, _) = state.last_done().await?;
         if done > 0 && context.format.open(&flow.target).await?.is_none() {
             return Err(Error::new(ErrorKind::State, "the target is gone, although the flow has filled it")

@@ -18,7 +18,7 @@ use strandline_pipeline_sql::{DatasetDefinition, FlowKind, FlowQuery, InputKind,
 use strandline_table_formats::contract::TableFormat;
 
 use crate::{
-    analysis::{self, Analysis, Work},
+    analysis::{self, Analysis, Place, Work},
     clock::{Clock, SystemClock, rfc3339},
     error::{Error, ErrorKind, Result},
     events::EventLog,
@@ -173,7 +173,8 @@ impl Project {
         let graph = self.definition.graph().map_err(|errors| {
             errors.into_iter().map(|e| Error::new(ErrorKind::Definition, e.to_string())).collect::<Vec<_>>()
         })?;
-        let analysis = analysis::analyse(&self.definition, &graph, self.storage.format.name()).await;
+        let place = Place { store: &self.storage.store, format: self.storage.format.name() };
+        let analysis = analysis::analyse(&self.definition, &graph, place).await;
         Ok((graph, analysis))
     }
 

@@ -15,13 +15,14 @@ pub(crate) fn value(array: &ArrayRef, row: usize) -> String {
     shorten(text)
 }
 
-/// One row as `name=value, ..`, shortened.
+/// One row as `name=value, ..`, shortened; columns of the engine's own are left out.
 pub(crate) fn row(batch: &RecordBatch, row: usize) -> String {
     let schema = batch.schema();
     let parts: Vec<String> = schema
         .fields()
         .iter()
         .zip(batch.columns())
+        .filter(|(field, _)| !field.name().starts_with(crate::names::RESERVED_PREFIX))
         .map(|(field, array)| format!("{}={}", field.name(), value(array, row)))
         .collect();
     shorten(parts.join(", "))

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use arrow_schema::{Schema, SchemaRef};
 use object_store::ObjectStore;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,6 +60,11 @@ struct Done {
 }
 
 #[derive(Serialize, Deserialize)]
+struct InferredSchema {
+    schema: Schema,
+}
+
+#[derive(Serialize, Deserialize)]
 struct FixedInput {
     input: Value,
 }
@@ -70,6 +76,7 @@ pub struct FlowState {
     done: Register,
     input: Register,
     complete: Register,
+    schema: Register,
 }
 
 impl FlowState {
@@ -84,6 +91,7 @@ impl FlowState {
             done: register("done"),
             input: register("input"),
             complete: register("complete"),
+            schema: register("schema"),
         }
     }
 
@@ -98,6 +106,22 @@ impl FlowState {
         let mut names: Vec<String> = names.collect();
         names.sort();
         Ok(names)
+    }
+
+    /// The columns of the source as they were inferred at first, if they were.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn inferred_schema(&self) -> Result<Option<SchemaRef>> {
+        Ok(self.schema.read::<InferredSchema>(1).await?.map(|inferred| Arc::new(inferred.schema)))
+    }
+
+    /// Records inferred columns, unless some are recorded: they do not change with the files that happen to lie there.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn record_schema(&self, schema: &SchemaRef) -> Result<()> {
+        self.schema.create(1, &InferredSchema { schema: schema.as_ref().clone() }).await.map(drop)
     }
 
     /// When the flow completed, if it is a ONCE flow that did.

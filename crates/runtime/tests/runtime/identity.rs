@@ -154,3 +154,22 @@ async fn misspelt_settings_and_other_formats_are_refused() {
     assert!(bench.run(&iceberg).await.unwrap_err()[0].full_text().contains("iceberg"));
     assert!(strandline_runtime::query(&bench.storage, "COPY (SELECT 1) TO '/tmp/never.csv'").await.is_err());
 }
+
+#[tokio::test]
+async fn inferred_columns_are_remembered() {
+    let bench = Bench::new(Format::Delta);
+    let sql = "SET pipelines.maxFlowRetryAttempts = 0;
+        CREATE STREAMING TABLE t AS SELECT * FROM STREAM read_files('in/*.json', format => 'json');
+        CREATE STREAMING TABLE u AS SELECT n + 1 AS m FROM STREAM(t);";
+    bench.file("in/1.json", &[json!({ "n": 1 })]);
+    bench.succeed(sql).await;
+    // The file is taken away: what is known of its columns stays.
+    std::fs::remove_file(bench.path().join("in/1.json")).unwrap();
+    bench.succeed(sql).await;
+    bench.file("in/2.json", &[json!({ "n": 1.5 })]);
+    let report = bench.run(sql).await.unwrap();
+    assert!(report.flows[0].reason.as_deref().unwrap().contains("column `n`"), "{report:?}");
+    bench.file("in/2.json", &[json!({ "n": 5, "new": true })]);
+    bench.succeed(sql).await;
+    assert_eq!(json!(bench.rows("SELECT m FROM u ORDER BY m").await), json!([{ "m": 2 }, { "m": 6 }]));
+}
