@@ -130,15 +130,13 @@ async fn analyse_flow(
     let source_schema = match &source {
         SourceInput::Files(call) => {
             let options = FileOptions::new(call)?;
-            match &call.schema {
-                Some(columns) => schema_of(columns),
-                None => {
-                    inferred = true;
-                    match flow_run::inferred_schema(place.store, &flow.name).await? {
-                        Some(known) => known,
-                        None => FileSource::open(&call.path, options, None).await?.schema(),
-                    }
-                }
+            inferred = call.schema.is_none();
+            if let Some(columns) = &call.schema {
+                schema_of(columns)
+            } else if let Some(known) = flow_run::inferred_schema(place.store, &flow.name).await? {
+                known
+            } else {
+                FileSource::open(&call.path, options, None).await?.schema()
             }
         }
         SourceInput::Table(name) => Arc::clone(tables.get(name).ok_or_else(|| {
