@@ -85,8 +85,7 @@ fn reconcile(spec: &CdcSpec, prior: &Prior, batch: &ChangeBatch) -> Reconciled {
 }
 
 fn empty(spec: &CdcSpec) -> Prior {
-    let rows = |schema: &Arc<Schema>| Rows::empty(Arc::clone(schema));
-    Prior { visible: rows(spec.target_schema()), hidden: rows(spec.side_schema()) }
+    Prior::empty(spec)
 }
 
 fn numbered(batch: RecordBatch) -> Rows {
@@ -98,7 +97,7 @@ fn numbered(batch: RecordBatch) -> Rows {
 fn read(spec: &CdcSpec, loaded: &Reconciled, batch: &ChangeBatch) -> Prior {
     let plan = spec.read_plan(batch).unwrap();
     let ints = |array: &ArrayRef| array.as_primitive::<Int64Type>().clone();
-    let keys = ints(plan.keys.column(0));
+    let keys = ints(plan.keys.as_ref().unwrap().column(0));
     let bounds = plan.visible.bound.as_ref().map(|bound| ints(&bound.at_least));
     let first: BTreeMap<i64, i64> = (0..keys.len())
         .map(|i| (keys.value(i), bounds.as_ref().map_or(i64::MIN, |bounds| bounds.value(i))))
@@ -120,6 +119,7 @@ fn read(spec: &CdcSpec, loaded: &Reconciled, batch: &ChangeBatch) -> Prior {
             plan.visible.bound.as_ref().map(|bound| bound.column.as_str()),
         ),
         hidden: wanted(&loaded.side.inserts, None),
+        ..Prior::empty(spec)
     }
 }
 

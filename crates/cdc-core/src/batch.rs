@@ -1,9 +1,16 @@
 //! What goes into [`crate::CdcSpec::reconcile`] and what comes out: Arrow rows, with opaque row ids.
 
+mod authored;
+mod input;
 mod validate;
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, UInt64Array};
+pub use input::ChangeInput;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
+
+use crate::{algebra::order::Op, barriers::Barriers};
 
 /// Rows that exist already, each with the id under which it can be deleted.
 ///
@@ -33,6 +40,22 @@ pub struct Prior {
     pub visible: Rows,
     /// Side rows. Schema: [`crate::CdcSpec::side_schema`].
     pub hidden: Rows,
+    /// What holds for every key. Stored with the side rows, and versioned with them.
+    pub barriers: Barriers,
+    /// Whether the plan had no bound for the target's rows, so that all of its keys' rows are here.
+    pub complete: bool,
+}
+
+impl Prior {
+    /// What is known of a target that has no rows yet.
+    pub fn empty(spec: &crate::CdcSpec) -> Self {
+        Self {
+            visible: Rows::empty(SchemaRef::clone(spec.target_schema())),
+            hidden: Rows::empty(SchemaRef::clone(spec.side_schema())),
+            barriers: Barriers::none(),
+            complete: true,
+        }
+    }
 }
 
 /// Row-level effects on one store: first the rows with these ids go, then these rows come.
@@ -54,8 +77,9 @@ impl RowChanges {
 /// What must be read before a batch is reconciled.
 #[derive(Debug, Clone)]
 pub struct ReadPlan {
-    /// The distinct keys of the batch: key columns in declared order, canonical values.
-    pub keys: RecordBatch,
+    /// The distinct keys of the batch: key columns in declared order, canonical values. `None` for every key there is:
+    /// the batch holds a barrier.
+    pub keys: Option<RecordBatch>,
     /// What of the target is needed.
     pub visible: Lookup,
     /// What of the side rows is needed.
@@ -78,6 +102,8 @@ pub struct Bound {
     pub column: String,
     /// One value a key of [`ReadPlan::keys`], in the same order.
     pub at_least: ArrayRef,
+    /// Rows of key `i` whose column of this name lies above `until[i]` are not needed either, but for the first of them.
+    pub until: Option<(String, ArrayRef)>,
 }
 
 /// Outcome of reconciling a batch with what was read.
@@ -97,6 +123,8 @@ pub struct Reconciled {
     pub target: RowChanges,
     /// Effects on the side rows.
     pub side: RowChanges,
+    /// The barriers from now on; equal to those of the prior when nothing of them changed.
+    pub barriers: Barriers,
     /// What happened, counted.
     pub counts: Counts,
 }
@@ -116,6 +144,13 @@ pub struct Counts {
     pub tied: u64,
     /// Upserts that a newer delete of their key, known before the batch, kept out of an SCD1 target.
     pub tombstone_defeated: u64,
+    /// Events older than a truncate or a snapshot that was known before the batch, or is part of it.
+    pub barrier_defeated: u64,
+    /// Events of keys without a current row that are not newer than the horizon of collected tombstones: they
+    /// were dropped.
+    pub horizon_dropped: u64,
+    /// Bitemporal: stored rows whose belief at a system time that was known already changed.
+    pub past_beliefs_rewritten: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -126,21 +161,42 @@ impl std::ops::AddAssign for Counts {
         self.late = self.late.saturating_add(other.late);
         self.tied = self.tied.saturating_add(other.tied);
         self.tombstone_defeated = self.tombstone_defeated.saturating_add(other.tombstone_defeated);
+        self.barrier_defeated = self.barrier_defeated.saturating_add(other.barrier_defeated);
+        self.horizon_dropped = self.horizon_dropped.saturating_add(other.horizon_dropped);
+        self.past_beliefs_rewritten =
+            self.past_beliefs_rewritten.saturating_add(other.past_beliefs_rewritten);
     }
 }
 
-/// The change events of one batch, validated: kept columns in canonical form, a sequence each, and which are deletes.
+/// The change events of one batch, validated: kept columns in canonical form, a sequence each, and what each does.
 #[derive(Debug, Clone)]
 pub struct ChangeBatch {
+    /// Kept columns. The values of events that are no upserts mean nothing.
     pub(crate) rows: RecordBatch,
     pub(crate) sequence: ArrayRef,
-    pub(crate) deletes: BooleanArray,
+    /// Bitemporal: when each event became known, and what it said itself where that was clamped.
+    pub(crate) system: Option<SystemSequence>,
+    pub(crate) ops: Vec<Op>,
+    /// Truncates: the greatest sequence of them, as an array of length 1. Their rows are not among the others.
+    pub(crate) truncate: Option<ArrayRef>,
+    pub(crate) truncates: u64,
+    /// Per leaf of the payload, the events that set it; `None` when every upsert sets the whole row.
+    pub(crate) authored: Option<Vec<BooleanBuffer>>,
+    /// Milliseconds since 1970.
+    pub(crate) applied_at: Option<i64>,
+}
+
+/// System sequences of a batch.
+#[derive(Debug, Clone)]
+pub(crate) struct SystemSequence {
+    pub(crate) at: ArrayRef,
+    pub(crate) given: ArrayRef,
 }
 
 impl ChangeBatch {
     /// Number of events.
     pub fn len(&self) -> usize {
-        self.rows.num_rows()
+        self.rows.num_rows().saturating_add(usize::try_from(self.truncates).unwrap_or(usize::MAX))
     }
 
     /// True when there is no event.

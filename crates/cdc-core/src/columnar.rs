@@ -7,6 +7,7 @@
 pub(crate) mod canonical;
 pub(crate) mod gather;
 pub mod keys;
+pub(crate) mod leaves;
 pub(crate) mod ordinals;
 pub(crate) mod payload;
 pub(crate) mod print;
@@ -51,15 +52,16 @@ impl CdcSpec {
                 ),
                 bound: None,
             },
-            StoredAs::Scd2 => Lookup {
+            StoredAs::Scd2 | StoredAs::Bitemporal => Lookup {
                 columns: None,
                 bound: Some(Bound {
                     column: names::END_AT.to_owned(),
                     at_least: scd2::first_sequences(&index, &changes.sequence)?,
+                    until: None,
                 }),
             },
         };
-        Ok(ReadPlan { keys, visible, hidden: everything })
+        Ok(ReadPlan { keys: Some(keys), visible, hidden: everything })
     }
 
     /// The pure heart: what must change for the target to show `changes` too. Same inputs, same output, in the same
@@ -71,7 +73,7 @@ impl CdcSpec {
     pub fn reconcile(&self, prior: &Prior, changes: &ChangeBatch) -> Result<Reconciliation, CdcError> {
         match self.stored_as {
             StoredAs::Scd1 => scd1::reconcile(self, prior, changes),
-            StoredAs::Scd2 => scd2::reconcile(self, prior, changes),
+            StoredAs::Scd2 | StoredAs::Bitemporal => scd2::reconcile(self, prior, changes),
         }
     }
 
@@ -175,7 +177,7 @@ fn kind_of(
 }
 
 /// Nothing changes.
-fn unchanged(spec: &CdcSpec, counts: Counts) -> Reconciliation {
+fn unchanged(spec: &CdcSpec, prior: &Prior, counts: Counts) -> Reconciliation {
     let none = |schema: &arrow_schema::SchemaRef| RowChanges {
         deletes: arrow_array::UInt64Array::from(Vec::<u64>::new()),
         inserts: RecordBatch::new_empty(arrow_schema::SchemaRef::clone(schema)),
@@ -183,6 +185,7 @@ fn unchanged(spec: &CdcSpec, counts: Counts) -> Reconciliation {
     Reconciliation::Done(crate::batch::Reconciled {
         target: none(&spec.target),
         side: none(&spec.side),
+        barriers: prior.barriers.clone(),
         counts,
     })
 }
@@ -192,7 +195,7 @@ fn unchanged(spec: &CdcSpec, counts: Counts) -> Reconciliation {
     clippy::cast_possible_truncation,
     reason = "ChangeBatch and Rows are checked against u32::MAX rows on entry"
 )]
-fn row_number(row: usize) -> u32 {
+pub(crate) fn row_number(row: usize) -> u32 {
     row as u32
 }
 

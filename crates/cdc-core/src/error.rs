@@ -119,15 +119,65 @@ pub enum CdcError {
         /// Its type in the target.
         expected: DataType,
     },
-    /// The source lacks columns of a target whose shape does not keep them yet.
+    /// Two clauses of a flow exclude each other, or one needs another.
+    #[error("{condition}: {why}")]
+    ConflictingClauses {
+        /// The condition's name.
+        condition: &'static str,
+        /// What excludes what, or what is missing.
+        why: &'static str,
+    },
+    /// A clause of partial updates names a key.
+    #[error("{clause} names key `{column}`: a key is part of every record, name other columns")]
+    PartialKey {
+        /// The clause.
+        clause: &'static str,
+        /// The column.
+        column: String,
+    },
+    /// The column of `COLUMNS TO UPDATE` is no list of names.
+    #[error("COLUMNS TO UPDATE names `{column}`, which has type {found}; it must be a list of strings")]
+    ColumnsToUpdateType {
+        /// The column.
+        column: String,
+        /// Its type.
+        found: DataType,
+    },
+    /// A record lists a column that it can't update.
     #[error(
-        "the source no longer has these columns of the {stored_as} target: {}; select them in the flow's query, as NULL if need be, or run a full refresh of the target", columns.join(", ")
+        "AUTOCDC_COLUMNS_TO_UPDATE_INVALID: `{mask}` lists `{listed}` in {count} of {rows} rows, which is no column to update (those are: {}), first in row {row}: {sample}", available.join(", ")
     )]
-    AbsentColumns {
+    ColumnsToUpdateInvalid {
+        /// The column with the lists.
+        mask: String,
+        /// What it lists.
+        listed: String,
+        /// Rows with such a name.
+        count: usize,
+        /// Rows of the batch.
+        rows: usize,
+        /// First such row, counted from 0.
+        row: usize,
+        /// That row, shortened.
+        sample: String,
+        /// Columns that can be listed.
+        available: Vec<String>,
+    },
+    /// An event of a kind that the target's shape does not have.
+    #[error(
+        "{condition}: row {row} of the batch is a {what}, which a target stored as {stored_as} does not take: {sample}"
+    )]
+    EventOfOtherShape {
+        /// The condition's name.
+        condition: &'static str,
+        /// The kind of event.
+        what: &'static str,
         /// The target's shape.
         stored_as: StoredAs,
-        /// The columns.
-        columns: Vec<String>,
+        /// First such row, counted from 0.
+        row: usize,
+        /// That row, shortened.
+        sample: String,
     },
     /// A key is NULL.
     #[error(
@@ -192,6 +242,52 @@ pub enum CdcError {
         key: String,
         /// What is wrong.
         why: String,
+    },
+    /// A snapshot, or the target beside it, has two rows of one key.
+    #[error(
+        "APPLY_CHANGES_FROM_SNAPSHOT_ERROR.DUPLICATE_KEY_VIOLATION: {count} rows of {what} repeat a key, first {key}; nothing of the snapshot is applied"
+    )]
+    DuplicateKey {
+        /// The snapshot, or the target.
+        what: &'static str,
+        /// The first such key, printed.
+        key: String,
+        /// Rows beyond the first of their key.
+        count: usize,
+    },
+    /// A snapshot's version is NULL, or not exactly one value.
+    #[error(
+        "APPLY_CHANGES_FROM_SNAPSHOT_ERROR.NULL_SNAPSHOT_VERSION: a snapshot needs exactly one version that is not NULL, found {found}"
+    )]
+    SnapshotVersion {
+        /// What came.
+        found: String,
+    },
+    /// A snapshot's version is not above the last one.
+    #[error(
+        "APPLY_CHANGES_FROM_SNAPSHOT_ERROR.OUT_OF_ORDER_SNAPSHOT_VERSION: version {version} is not above {last}, the last one that was applied"
+    )]
+    OutOfOrderSnapshot {
+        /// The version that came.
+        version: String,
+        /// The last version.
+        last: String,
+    },
+    /// A snapshot would delete more than its guard allows.
+    #[error(
+        "the snapshot of version {version} would delete {deleted} of {rows} rows, more than a fraction of {allowed} (and at least {at_least}): a failed export is likelier than such a source; raise max_delete_fraction to 1 to accept it"
+    )]
+    SnapshotDeletesTooMuch {
+        /// Its version.
+        version: String,
+        /// Rows that would go.
+        deleted: usize,
+        /// Rows of the target that are current.
+        rows: usize,
+        /// The fraction that is allowed, from 0 to 1.
+        allowed: f64,
+        /// Deletes below this number are never refused.
+        at_least: usize,
     },
     /// Arrow refused an operation that the spec's validation should have made possible.
     #[error("Arrow: {0}")]

@@ -41,7 +41,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
-//! use strandline_cdc_core::{CdcOptions, CdcSpec, ChangeBatch, Prior, Reconciliation, Rows, StoredAs};
+//! use strandline_cdc_core::{CdcOptions, CdcSpec, ChangeBatch, Prior, Reconciliation, StoredAs};
 //!
 //! let city: ArrayRef = Arc::new(StringArray::from(vec![Some("Bergen"), Some("Oslo"), None]));
 //! let user: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 1]));
@@ -56,12 +56,8 @@
 //!
 //! // The target is empty so far; otherwise these are the rows that the plan asks for.
 //! let plan = spec.read_plan(&changes)?;
-//! assert_eq!(plan.keys.num_rows(), 1);
-//! let prior = Prior {
-//!     visible: Rows::empty(spec.target_schema().clone()),
-//!     hidden: Rows::empty(spec.side_schema().clone()),
-//! };
-//! let Reconciliation::Done(done) = spec.reconcile(&prior, &changes)? else {
+//! assert_eq!(plan.keys.map(|keys| keys.num_rows()), Some(1));
+//! let Reconciliation::Done(done) = spec.reconcile(&Prior::empty(&spec), &changes)? else {
 //!     panic!("everything was read");
 //! };
 //!
@@ -77,6 +73,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 pub(crate) mod algebra;
+pub mod barriers;
 pub mod batch;
 mod columnar;
 pub mod error;
@@ -84,9 +81,14 @@ pub mod names;
 pub mod side;
 pub mod spec;
 
+pub use barriers::{BarrierKind, Barriers};
 pub use batch::{
-    Bound, ChangeBatch, Counts, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, RowChanges, Rows,
+    Bound, ChangeBatch, ChangeInput, Counts, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, RowChanges,
+    Rows,
 };
 pub use columnar::keys;
 pub use error::CdcError;
-pub use spec::{CdcOptions, CdcSpec, ColumnSelection, OnTie, SequenceColumn, StoredAs};
+pub use spec::{
+    CdcOptions, CdcSpec, ColumnSelection, NullSequenceFields, OnTie, SequenceColumn, SequenceTypes, StoredAs,
+    SystemTime,
+};

@@ -18,6 +18,12 @@ pub const RESERVED_PREFIX: &str = "__strandline_";
 pub const SIDE_KIND: &str = "__strandline_kind";
 /// Side rows: the columns that an event authored, see [`crate::side::SideKind::Author`].
 pub const AUTHORED: &str = "__strandline_authored";
+/// Side rows of bitemporal targets: system sequence of the event.
+pub const SYSTEM_SEQUENCE_AT: &str = "__SYSTEM_SEQUENCE_AT";
+/// Side rows of bitemporal targets with monotonic system time: the system sequence that the event came with.
+pub const SYSTEM_SEQUENCE_GIVEN: &str = "__strandline_system_given";
+/// Side rows of deletes that expire: when the delete was applied, in milliseconds since 1970.
+pub const APPLIED_AT: &str = "__strandline_applied_at";
 
 /// True when a source column may not carry `name`.
 pub fn is_reserved(name: &str) -> bool {

@@ -84,12 +84,14 @@ pub(crate) async fn apply_changes(
         let reconciled = loop {
             let narrow = narrowed(&base.schema(), wanted.visible.columns.as_deref())?;
             let visible = rows_of(base.lookup(&lookup(&wanted, &wanted.visible)).await?, &narrow).await?;
-            match spec.reconcile(&Prior { visible, hidden: hidden.clone() }, &changes)? {
+            match spec
+                .reconcile(&Prior { visible, hidden: hidden.clone(), ..Prior::empty(spec) }, &changes)?
+            {
                 Reconciliation::Done(reconciled) => break reconciled,
                 Reconciliation::ReadMore(more) => wanted = more,
             }
         };
-        let Reconciled { target, side: hidden_changes, counts } = reconciled;
+        let Reconciled { target, side: hidden_changes, counts, .. } = reconciled;
         outcome.counts = counts;
         if target.is_empty() && hidden_changes.is_empty() {
             return Ok(outcome);
@@ -120,7 +122,10 @@ fn change_batch(spec: &CdcSpec, rows: &RecordBatch) -> Result<ChangeBatch> {
 }
 
 fn lookup(plan: &ReadPlan, what: &Lookup) -> LookupPlan {
-    LookupPlan { keys: plan.keys.clone(), columns: what.columns.clone(), bound: what.bound.clone() }
+    // No flow has barriers yet, so that every plan has keys.
+    let keys =
+        plan.keys.clone().unwrap_or_else(|| RecordBatch::new_empty(Arc::new(arrow_schema::Schema::empty())));
+    LookupPlan { keys, columns: what.columns.clone(), bound: what.bound.clone() }
 }
 
 fn narrowed(schema: &SchemaRef, columns: Option<&[String]>) -> Result<SchemaRef> {

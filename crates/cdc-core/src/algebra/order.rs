@@ -1,8 +1,8 @@
 //! Where does an event stand among the events of its key, and which of several at one place wins? (R-TIE)
 //!
 //! The position of an event is `(sequence, rank, payload)`; of two events the one with the greater position wins. Ranks
-//! at one sequence: a delete below an upsert, so that an update delivered as delete and insert with one sequence is an
-//! update and no loss. Two different upserts at one sequence are a *tie*: the larger payload wins, whatever came first.
+//! at one sequence: barrier, snapshot row, retraction, delete, upsert. So a snapshot loses to the changes of its own
+//! version, and an update delivered as delete and insert with one sequence is an update and no loss. Two different upserts at one sequence are a *tie*: the larger payload wins, whatever came first.
 
 use std::cmp::Ordering;
 
@@ -12,6 +12,12 @@ pub(crate) type Ordinal = u64;
 /// What an event does. The order of the variants is their rank at one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Op {
+    /// A truncate or a snapshot: every older event of the key is gone.
+    Barrier,
+    /// A row of a snapshot.
+    Snapshot,
+    /// Bitemporal: what was said of this business sequence so far does not count.
+    Retract,
     Delete,
     Upsert,
 }

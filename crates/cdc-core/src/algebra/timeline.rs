@@ -39,6 +39,7 @@ pub(crate) fn fold(
     let mut open: Option<Version> = None;
     for i in range {
         match (op(i), open) {
+            (Op::Barrier | Op::Snapshot | Op::Retract, _) => {}
             (Op::Delete, None) => found(Found::UnmatchedDelete(i)),
             (Op::Delete, Some(version)) => {
                 found(Found::Version(Version { end: Some(i), ..version }));

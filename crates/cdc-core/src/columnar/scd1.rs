@@ -109,7 +109,7 @@ pub(super) fn reconcile(
     counts.upserted = (effects.upserts.len() as u64).saturating_add(authors.upserted());
     counts.deleted = effects.deleted.saturating_add(authors.deleted);
     if effects.is_empty() && authors.is_empty() {
-        return Ok(unchanged(spec, counts));
+        return Ok(unchanged(spec, prior, counts));
     }
     let side_schema = side_schema(spec, prior);
     let mut target = effects.target(spec, &input)?;
@@ -118,7 +118,7 @@ pub(super) fn reconcile(
         target = both(&target, &authors.target(spec, &input)?)?;
         side = both(&side, &authors.side(spec, &side_schema, &input)?)?;
     }
-    Ok(Reconciliation::Done(Reconciled { target, side, counts }))
+    Ok(Reconciliation::Done(Reconciled { target, side, barriers: prior.barriers.clone(), counts }))
 }
 
 /// The schema of the side rows that come: that of the spec, and what author rows need where some may be stored.
@@ -189,7 +189,7 @@ impl<'a> Input<'a> {
     }
 
     fn batch_event(&self, row: usize) -> Event<RowRef> {
-        let op = if self.changes.deletes.value(row) { Op::Delete } else { Op::Upsert };
+        let op = self.changes.ops.get(row).copied().unwrap_or(Op::Upsert);
         Event { at: at(&self.batch_at, row), op, row: RowRef { source: BATCH, row } }
     }
 
@@ -219,7 +219,8 @@ impl<'a> Input<'a> {
     fn count_late(&self, counts: &mut Counts) {
         for (row, &group) in self.index.groups().iter().enumerate() {
             let stored = self.stored.get(group as usize).copied().unwrap_or_default();
-            let (event_at, is_delete) = (at(&self.batch_at, row), self.changes.deletes.value(row));
+            let event = self.batch_event(row);
+            let (event_at, is_delete) = (event.at, event.op == Op::Delete);
             let row_at = stored.visible.and_then(|v| self.visible_at.get(v as usize).copied().flatten());
             let tombstone_at = stored.tombstone.map(|h| at(&self.hidden_at, h as usize));
             if row_at.max(tombstone_at).is_some_and(|known| event_at < known) {
@@ -327,6 +328,7 @@ impl Effects {
         let row = row_number(winner.row.row);
         match winner.op {
             Op::Upsert => self.upserts.push(row),
+            Op::Barrier | Op::Snapshot | Op::Retract => {}
             Op::Delete => {
                 self.tombstones.push(row);
                 self.deleted = self.deleted.saturating_add(u64::from(stored.visible.is_some()));

@@ -90,9 +90,9 @@ pub(super) fn reconcile(
     counts.upserted = target.inserts.num_rows() as u64;
     counts.deleted = deletes_in_effect(&settled);
     if target.is_empty() && side.is_empty() {
-        return Ok(unchanged(spec, counts));
+        return Ok(unchanged(spec, prior, counts));
     }
-    Ok(Reconciliation::Done(Reconciled { target, side, counts }))
+    Ok(Reconciliation::Done(Reconciled { target, side, barriers: prior.barriers.clone(), counts }))
 }
 
 /// Delete events of the batch that end a version: those that directly follow an upsert of their key.

@@ -4,36 +4,53 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use super::{CdcOptions, CdcSpec, ColumnSelection, SequenceColumn, StoredAs, schema_of};
+use super::{
+    CdcOptions, CdcSpec, ColumnSelection, SequenceColumn, SequenceTypes, StoredAs, partial, schema_of,
+    side_columns::side_schema,
+};
 use crate::{error::CdcError, names};
 
 pub(super) fn resolve(
     options: &CdcOptions,
     source: &Schema,
-    sequence_type: &DataType,
+    sequences: SequenceTypes,
 ) -> Result<CdcSpec, CdcError> {
     check_source(source)?;
-    if !is_orderable(sequence_type) {
-        return Err(CdcError::NonOrderableSequence { data_type: sequence_type.clone() });
+    partial::check_clauses(options, &sequences)?;
+    for data_type in std::iter::once(&sequences.sequence).chain(&sequences.system) {
+        if !is_orderable(data_type) {
+            return Err(CdcError::NonOrderableSequence { data_type: data_type.clone() });
+        }
     }
-    let kept = select(source, &options.columns)?;
+    let mask = partial::mask_column(options, source)?;
+    let kept = select(source, &options.columns, mask)?;
     let keys = resolve_keys(&options.keys, source, &kept)?;
     let tracked = resolve_tracked(options, &kept, &keys)?;
-    let sequence_column = resolve_sequence_column(options, &kept, sequence_type)?;
+    let sequence_column = resolve_sequence_column(options, &kept, &sequences.sequence)?;
+    let partial = partial::resolve(options, source, mask, &kept, &keys)?;
     let payload_by_name = payload_by_name(&kept, &keys);
-    Ok(CdcSpec {
+    let mut spec = CdcSpec {
         stored_as: options.stored_as,
         on_tie: options.on_tie,
-        target: target_schema(options.stored_as, &kept, &sequence_column, sequence_type),
-        side: side_schema(&kept, sequence_type, false),
+        target: Arc::clone(&kept),
+        side: Arc::clone(&kept),
         present: kept.fields().len(),
         kept,
         keys,
         tracked,
+        tracks_all: options.track_history == ColumnSelection::All,
         payload_by_name,
-        sequence_type: sequence_type.clone(),
+        partial,
+        sequence_type: sequences.sequence,
+        system_type: sequences.system,
+        system_time: options.system_time,
+        null_sequence_fields: options.null_sequence_fields,
+        tombstones_expire: options.tombstones_expire,
         sequence_column,
-    })
+    };
+    spec.target = target_schema(&spec);
+    spec.side = side_schema(&spec);
+    Ok(spec)
 }
 
 /// Positions of the non-key columns in the order in which payloads compare.
@@ -56,7 +73,7 @@ fn check_source(source: &Schema) -> Result<(), CdcError> {
 }
 
 /// Position of `name` in `schema`: the exact name first, else the only one that differs in case alone.
-fn position(schema: &Schema, name: &str, clause: &'static str) -> Result<usize, CdcError> {
+pub(super) fn position(schema: &Schema, name: &str, clause: &'static str) -> Result<usize, CdcError> {
     if let Ok(exact) = schema.index_of(name) {
         return Ok(exact);
     }
@@ -78,7 +95,11 @@ fn position(schema: &Schema, name: &str, clause: &'static str) -> Result<usize, 
     }
 }
 
-fn positions(schema: &Schema, list: &[String], clause: &'static str) -> Result<Vec<usize>, CdcError> {
+pub(super) fn positions(
+    schema: &Schema,
+    list: &[String],
+    clause: &'static str,
+) -> Result<Vec<usize>, CdcError> {
     let mut found = Vec::with_capacity(list.len());
     for name in list {
         let at = position(schema, name, clause)?;
@@ -90,8 +111,8 @@ fn positions(schema: &Schema, list: &[String], clause: &'static str) -> Result<V
     Ok(found)
 }
 
-/// The kept columns, always in source order whatever the order of the list.
-fn select(source: &Schema, selection: &ColumnSelection) -> Result<SchemaRef, CdcError> {
+/// The kept columns, always in source order whatever the order of the list. The mask column is none of them.
+fn select(source: &Schema, selection: &ColumnSelection, mask: Option<usize>) -> Result<SchemaRef, CdcError> {
     let all = source.fields();
     let kept: Vec<FieldRef> = match selection {
         ColumnSelection::All => all.iter().cloned().collect(),
@@ -107,7 +128,9 @@ fn select(source: &Schema, selection: &ColumnSelection) -> Result<SchemaRef, Cdc
             all.iter().enumerate().filter(|(i, _)| !dropped.contains(i)).map(|(_, f)| Arc::clone(f)).collect()
         }
     };
-    Ok(schema_of(kept.into_iter().map(|f| Arc::new(f.as_ref().clone().with_nullable(true)))))
+    let mask = mask.map(|mask| source.field(mask).name());
+    let kept = kept.into_iter().filter(|field| Some(field.name()) != mask);
+    Ok(schema_of(kept.map(|f| Arc::new(f.as_ref().clone().with_nullable(true)))))
 }
 
 fn resolve_keys(list: &[String], source: &Schema, kept: &Schema) -> Result<Vec<usize>, CdcError> {
@@ -180,36 +203,25 @@ fn resolve_sequence_column(
     Ok(SequenceColumn::KeptColumn(field.name().clone()))
 }
 
-fn system(name: &str, data_type: &DataType) -> FieldRef {
+pub(crate) fn system(name: &str, data_type: &DataType) -> FieldRef {
     Arc::new(Field::new(name, data_type.clone(), true))
 }
 
-pub(super) fn target_schema(
-    stored_as: StoredAs,
-    kept: &Schema,
-    sequence_column: &SequenceColumn,
-    sequence_type: &DataType,
-) -> SchemaRef {
-    let system_columns: Vec<FieldRef> = match (stored_as, sequence_column) {
-        (StoredAs::Scd1, SequenceColumn::KeptColumn(_)) => vec![],
-        (StoredAs::Scd1, SequenceColumn::SystemColumn) => vec![system(names::SEQUENCE_AT, sequence_type)],
-        (StoredAs::Scd2, _) => {
-            vec![system(names::START_AT, sequence_type), system(names::END_AT, sequence_type)]
+/// The kept columns, then the system columns of the target's shape.
+pub(super) fn target_schema(spec: &CdcSpec) -> SchemaRef {
+    let sequence = |name: &str| system(name, &spec.sequence_type);
+    let mut fields: Vec<FieldRef> = spec.kept.fields().iter().cloned().collect();
+    match (spec.stored_as, &spec.sequence_column) {
+        (StoredAs::Scd1, SequenceColumn::KeptColumn(_)) => {}
+        (StoredAs::Scd1, SequenceColumn::SystemColumn) => fields.push(sequence(names::SEQUENCE_AT)),
+        (StoredAs::Scd2 | StoredAs::Bitemporal, _) => {
+            fields.extend([sequence(names::START_AT), sequence(names::END_AT)]);
         }
-    };
-    schema_of(kept.fields().iter().cloned().chain(system_columns))
-}
-
-pub(super) fn side_schema(kept: &Schema, sequence_type: &DataType, authored: bool) -> SchemaRef {
-    let system_columns =
-        [system(names::SEQUENCE_AT, sequence_type), system(names::SIDE_KIND, &DataType::Int8)];
-    let authored = authored.then(authored_field);
-    schema_of(kept.fields().iter().cloned().chain(system_columns).chain(authored))
-}
-
-/// The side column that lists the columns which an event authored.
-pub(crate) fn authored_field() -> FieldRef {
-    system(names::AUTHORED, &DataType::List(Arc::new(Field::new("item", DataType::Utf8, true))))
+    }
+    for data_type in &spec.system_type {
+        fields.extend([names::SYSTEM_START_AT, names::SYSTEM_END_AT].map(|name| system(name, data_type)));
+    }
+    schema_of(fields)
 }
 
 /// True for types whose values have one total order, which serves as sequence order and as key equality.

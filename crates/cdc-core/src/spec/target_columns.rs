@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::{FieldRef, Schema};
 
-use super::{CdcSpec, StoredAs, resolve, schema_of};
+use super::{CdcSpec, resolve, schema_of, side_columns::side_schema};
 use crate::{error::CdcError, names};
 
 impl CdcSpec {
@@ -16,9 +16,10 @@ impl CdcSpec {
     ///
     /// A spec under which nothing is absent comes back as it is.
     ///
+    /// With default tracking, absent columns are tracked too: the history of a target depends on all it shows.
+    ///
     /// # Errors
-    /// [`CdcError::TargetColumnType`] for a column of another type than the target's; [`CdcError::AbsentColumns`] for
-    /// absent columns of an SCD2 target.
+    /// [`CdcError::TargetColumnType`] for a column of another type than the target's.
     pub fn with_target_columns(&self, target: &Schema) -> Result<Self, CdcError> {
         let mut absent: Vec<FieldRef> = Vec::new();
         for stored in target.fields().iter().filter(|field| !names::is_reserved(field.name())) {
@@ -37,20 +38,19 @@ impl CdcSpec {
         if absent.is_empty() {
             return Ok(self.clone());
         }
-        if self.stored_as == StoredAs::Scd2 {
-            return Err(CdcError::AbsentColumns {
-                stored_as: self.stored_as,
-                columns: absent.iter().map(|field| field.name().clone()).collect(),
-            });
-        }
         let kept = schema_of(self.kept.fields().iter().cloned().chain(absent));
-        Ok(Self {
+        let mut spec = Self {
             payload_by_name: resolve::payload_by_name(&kept, &self.keys),
-            target: resolve::target_schema(self.stored_as, &kept, &self.sequence_column, &self.sequence_type),
-            side: resolve::side_schema(&kept, &self.sequence_type, true),
+            tracked: self.tracked.clone(),
             kept,
             ..self.clone()
-        })
+        };
+        if self.tracks_all {
+            spec.tracked.extend(self.kept.fields().len()..spec.kept.fields().len());
+        }
+        spec.target = resolve::target_schema(&spec);
+        spec.side = side_schema(&spec);
+        Ok(spec)
     }
 
     /// Names of the target's columns that the source lacks, see [`CdcSpec::with_target_columns`].

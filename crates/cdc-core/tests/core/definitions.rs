@@ -256,12 +256,13 @@ fn prior_rows_of_another_schema_are_refused() {
         let good = || (rows(spec.target_schema()), rows(spec.side_schema()));
         let bad = || Rows::empty(Arc::new(schema(&["k", "a"])));
         let (visible, hidden) = good();
-        for prior in [Prior { visible: bad(), hidden }, Prior { visible, hidden: bad() }] {
+        for (visible, hidden) in [(bad(), hidden), (visible, bad())] {
+            let prior = Prior { visible, hidden, ..Prior::empty(&spec) };
             let outcome = spec.reconcile(&prior, &batch);
             assert!(matches!(outcome, Err(CdcError::SchemaMismatch { .. })), "{outcome:?}");
         }
         let (visible, hidden) = good();
-        drop(spec.reconcile(&Prior { visible, hidden }, &batch).unwrap());
+        drop(spec.reconcile(&Prior { visible, hidden, ..Prior::empty(&spec) }, &batch).unwrap());
     }
 }
 
@@ -276,6 +277,7 @@ fn a_stored_column_of_another_type_is_refused() {
         let prior = Prior {
             visible: Rows::empty(Arc::new(Schema::new(fields))),
             hidden: Rows::empty(Arc::clone(spec.side_schema())),
+            ..Prior::empty(&spec)
         };
         let outcome = spec.reconcile(&prior, &batch);
         assert!(matches!(outcome, Err(CdcError::SchemaMismatch { .. })), "{outcome:?}");

@@ -7,8 +7,8 @@ use arrow_ord::ord::make_comparator;
 use arrow_schema::{SchemaRef, SortOptions};
 use arrow_select::{concat::concat_batches, filter::filter_record_batch};
 use strandline_cdc_core::{
-    Bound, CdcError, CdcSpec, ChangeBatch, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, RowChanges,
-    Rows,
+    Barriers, Bound, CdcError, CdcSpec, ChangeBatch, Lookup, Prior, ReadPlan, Reconciled, Reconciliation,
+    RowChanges, Rows,
     keys::{KeyIndex, UNKNOWN},
 };
 
@@ -41,13 +41,16 @@ impl Table {
     }
 
     /// What the lookup asks for, and rows that `more` wants besides.
-    fn read(&self, keys: &RecordBatch, lookup: &Lookup, more: impl Fn(usize) -> bool) -> Rows {
+    fn read(&self, keys: Option<&RecordBatch>, lookup: &Lookup, more: impl Fn(usize) -> bool) -> Rows {
+        let Some(keys) = keys else {
+            return self.projected(lookup, &BooleanArray::from(vec![true; self.ids.len()]));
+        };
         let index = KeyIndex::new(keys.columns()).unwrap();
         let schema = keys.schema();
         let named =
             schema.fields().iter().map(|f| ArrayRef::clone(self.batch.column_by_name(f.name()).unwrap()));
         let groups = index.probe(&named.collect::<Vec<_>>()).unwrap();
-        let bounded = lookup.bound.as_ref().map(|Bound { column, at_least }| {
+        let bounded = lookup.bound.as_ref().map(|Bound { column, at_least, .. }| {
             let column = self.batch.column_by_name(column).unwrap();
             let compare = make_comparator(column, at_least, SortOptions::default()).unwrap();
             move |row: usize, key: u32| column.is_null(row) || compare(row, key as usize).is_ge()
@@ -57,6 +60,10 @@ impl Table {
             more(row) || (key != UNKNOWN && bounded.as_ref().is_none_or(|bounded| bounded(row, key)))
         };
         let wanted: BooleanArray = (0..groups.len()).map(|row| Some(wanted(row))).collect();
+        self.projected(lookup, &wanted)
+    }
+
+    fn projected(&self, lookup: &Lookup, wanted: &BooleanArray) -> Rows {
         let projected = lookup.columns.as_ref().map_or_else(
             || self.batch.clone(),
             |names| {
@@ -65,7 +72,7 @@ impl Table {
                 self.batch.project(&columns).unwrap()
             },
         );
-        self.rows(&projected, &wanted)
+        self.rows(&projected, wanted)
     }
 
     /// Rows go by id, rows come; each id that goes must be there, once.
@@ -123,6 +130,7 @@ fn in_columns(rows: &RecordBatch, schema: &SchemaRef) -> RecordBatch {
 pub(crate) struct Store {
     pub(crate) target: Table,
     pub(crate) side: Table,
+    pub(crate) barriers: Barriers,
 }
 
 /// How much more than what is asked for a read returns.
@@ -138,16 +146,22 @@ pub(crate) enum Reading {
 
 impl Store {
     pub(crate) fn new(spec: &CdcSpec) -> Self {
-        Self { target: Table::new(spec.target_schema()), side: Table::new(spec.side_schema()) }
+        Self {
+            target: Table::new(spec.target_schema()),
+            side: Table::new(spec.side_schema()),
+            barriers: Barriers::none(),
+        }
     }
 
     pub(crate) fn prior(&self, plan: &ReadPlan, reading: Reading) -> Prior {
-        match reading {
-            Reading::Exact => Prior {
-                visible: self.target.read(&plan.keys, &plan.visible, |_| false),
-                hidden: self.side.read(&plan.keys, &plan.hidden, |_| false),
-            },
-            Reading::Generous => Prior { visible: self.target.everything(), hidden: self.side.everything() },
+        let keys = plan.keys.as_ref();
+        let complete = plan.visible.bound.is_none();
+        let (visible, hidden) = match reading {
+            Reading::Exact => (
+                self.target.read(keys, &plan.visible, |_| false),
+                self.side.read(keys, &plan.hidden, |_| false),
+            ),
+            Reading::Generous => (self.target.everything(), self.side.everything()),
             Reading::Random(seed) => {
                 let chosen = |row: usize| {
                     let row = row as u64;
@@ -157,12 +171,10 @@ impl Store {
                 if seed.is_multiple_of(2) {
                     visible.columns = None;
                 }
-                Prior {
-                    visible: self.target.read(&plan.keys, &visible, chosen),
-                    hidden: self.side.read(&plan.keys, &plan.hidden, chosen),
-                }
+                (self.target.read(keys, &visible, chosen), self.side.read(keys, &plan.hidden, chosen))
             }
-        }
+        };
+        Prior { visible, hidden, barriers: self.barriers.clone(), complete }
     }
 
     /// What a batch changes, read in one way.
@@ -195,8 +207,7 @@ impl Store {
             assert_eq!(comparable(&exact), comparable(&other), "{reading:?} and Exact agree");
         }
         let done = exact?;
-        self.target.apply(&done.target);
-        self.side.apply(&done.side);
+        self.keep(&done);
         Ok(done)
     }
 
@@ -208,9 +219,14 @@ impl Store {
         reading: Reading,
     ) -> Result<Reconciled, CdcError> {
         let done = self.reconcile(spec, changes, reading)?;
+        self.keep(&done);
+        Ok(done)
+    }
+
+    fn keep(&mut self, done: &Reconciled) {
         self.target.apply(&done.target);
         self.side.apply(&done.side);
-        Ok(done)
+        self.barriers = done.barriers.clone();
     }
 }
 
@@ -225,6 +241,6 @@ fn comparable(
     };
     outcome
         .as_ref()
-        .map(|done| (effects(&done.target), effects(&done.side), done.counts))
+        .map(|done| (effects(&done.target), effects(&done.side), done.barriers.clone(), done.counts))
         .map_err(Clone::clone)
 }

@@ -90,7 +90,7 @@ pub async fn line_07_lookups_miss_nothing(format: &dyn TableFormat) -> Result<()
     ensure(found(snapshot.as_ref(), &plan(&[])?).await?.is_empty(), LINE)?;
     let mut bounded = plan(&[5, 7])?;
     let at_least: ArrayRef = Arc::new(StringArray::from(vec!["c", "c"]));
-    bounded.bound = Some(Bound { column: "value".to_owned(), at_least });
+    bounded.bound = Some(Bound { column: "value".to_owned(), at_least, until: None });
     let rows: Vec<_> = found(snapshot.as_ref(), &bounded).await?.into_values().collect();
     let needed = [(5, None), (5, value("c")), (7, value("c"))];
     ensure(needed.iter().all(|row| rows.contains(row)), "7, within the bound, NULL included")?;

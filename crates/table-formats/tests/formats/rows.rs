@@ -97,7 +97,8 @@ pub(crate) fn plan(keys: &[&str], wanted: &[Row], bound: Option<i64>) -> LookupP
     let at_least = |base| {
         (0..distinct.len()).map(|i| Some(base + i64::try_from(i % 3).unwrap())).collect::<Int64Array>()
     };
-    let bound = bound.map(|base| Bound { column: "seq".into(), at_least: Arc::new(at_least(base)) });
+    let bound =
+        bound.map(|base| Bound { column: "seq".into(), at_least: Arc::new(at_least(base)), until: None });
     LookupPlan { keys: all.project(&columns).unwrap(), columns: None, bound }
 }
 

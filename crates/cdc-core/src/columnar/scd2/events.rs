@@ -165,7 +165,7 @@ pub(super) fn collect(
         }
     }
     for (row, &group) in index.groups().iter().enumerate() {
-        let op = if sources.changes.deletes.value(row) { Op::Delete } else { Op::Upsert };
+        let op = sources.changes.ops.get(row).copied().unwrap_or(Op::Upsert);
         let row = row_number(row);
         let at = at(&sources.batch_at, row);
         let known = newest.get(group as usize).copied().flatten();

@@ -54,12 +54,3 @@ fn a20_a_column_of_another_type_is_refused_by_name() {
         assert!(["`a`", "Int64", "Utf8", "full refresh"].iter().all(|part| text.contains(part)), "{text}");
     }
 }
-
-#[test]
-fn a20_scd2_does_not_keep_absent_columns_yet() {
-    let target = schema(&[("b", DataType::Utf8), ("a", DataType::Int64)]);
-    let error = spec(StoredAs::Scd2).with_target_columns(&target).unwrap_err();
-    let columns = vec!["b".to_owned()];
-    assert_eq!(error, CdcError::AbsentColumns { stored_as: StoredAs::Scd2, columns });
-    assert!(error.to_string().contains("select them in the flow's query"), "{error}");
-}

@@ -1,0 +1,169 @@
+//! Which leaves of its row does each upsert set?
+
+use std::collections::BTreeMap;
+
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, cast::AsArray};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+use arrow_cast::cast;
+use arrow_schema::DataType;
+
+use super::ChangeInput;
+use crate::{
+    columnar::{leaves::Leaves, print},
+    error::CdcError,
+    spec::{CdcSpec, Partial},
+};
+
+/// Per leaf, the rows that set it; `None` when every row sets all of them. `rows` are the kept columns.
+pub(super) fn authored(
+    spec: &CdcSpec,
+    input: &ChangeInput<'_>,
+    rows: &RecordBatch,
+    upserts: &BooleanBuffer,
+) -> Result<Option<Vec<BooleanBuffer>>, CdcError> {
+    if !spec.is_partial() {
+        return Ok(None);
+    }
+    let leaves = spec.leaves();
+    let all = BooleanBuffer::new_set(rows.num_rows());
+    let none = BooleanBuffer::new_unset(rows.num_rows());
+    let mut set = vec![all; leaves.len()];
+    let partial = spec.partial.as_ref();
+    let listed =
+        partial.and_then(|partial| partial.mask.as_deref()).map(|mask| Mask { mask, spec, input, upserts });
+    let listed = listed.map(|mask| mask.read()).transpose()?;
+    let columns = spec.payload_by_name.iter().map(|&at| rows.column(at).clone()).collect::<Vec<ArrayRef>>();
+    let values = leaves.split(&columns)?;
+    for (column, &at) in spec.payload_by_name.iter().enumerate() {
+        let name = rows.schema_ref().field(at).name().clone();
+        let mut column_set =
+            if at >= spec.present { none.clone() } else { BooleanBuffer::new_set(rows.num_rows()) };
+        if let Some(listed) = listed.as_ref().and_then(|listed| listed.get(&name)) {
+            column_set = &column_set & listed;
+        }
+        if let Some((_, mask)) = input.authored.iter().find(|(masked, _)| *masked == name) {
+            column_set = &column_set & &true_bits(mask);
+        }
+        let null_is_unset = partial.is_some_and(|Partial { ignored, .. }| ignored.contains(&at));
+        for leaf in leaves.of_column(column) {
+            let Some(slot) = set.get_mut(leaf) else { continue };
+            let nulls = values.get(leaf).and_then(|values| values.logical_nulls());
+            *slot = match nulls {
+                Some(nulls) if null_is_unset => &column_set & nulls.inner(),
+                _ => column_set.clone(),
+            };
+        }
+        if null_is_unset {
+            settle_presence(&leaves, leaves.of_column(column), &mut set, rows.num_rows());
+        }
+    }
+    Ok(Some(set))
+}
+
+/// A struct is set where some leaf within it is.
+fn settle_presence(leaves: &Leaves, column: std::ops::Range<usize>, set: &mut [BooleanBuffer], rows: usize) {
+    for (presence, within) in leaves.structs() {
+        if !column.contains(&presence) {
+            continue;
+        }
+        let some = set
+            .get(within)
+            .into_iter()
+            .flatten()
+            .fold(BooleanBuffer::new_unset(rows), |some, leaf| &some | leaf);
+        if let Some(slot) = set.get_mut(presence) {
+            *slot = some;
+        }
+    }
+}
+
+/// Where a flag is TRUE.
+pub(super) fn true_bits(flags: &BooleanArray) -> BooleanBuffer {
+    flags.nulls().map_or_else(|| flags.values().clone(), |nulls| flags.values() & nulls.inner())
+}
+
+/// The lists of `COLUMNS TO UPDATE`.
+struct Mask<'a> {
+    mask: &'a str,
+    spec: &'a CdcSpec,
+    input: &'a ChangeInput<'a>,
+    upserts: &'a BooleanBuffer,
+}
+
+impl Mask<'_> {
+    /// Per column, the rows that list it; a NULL list lists every column.
+    fn read(&self) -> Result<BTreeMap<String, BooleanBuffer>, CdcError> {
+        let source = self.input.source;
+        let mismatch = |found: String| CdcError::SchemaMismatch {
+            what: "source",
+            expected: format!("column `{}` as a list of strings", self.mask),
+            found,
+        };
+        let column = source.column_by_name(self.mask).ok_or_else(|| mismatch("no such column".to_owned()))?;
+        let texts = DataType::new_list(DataType::Utf8, true);
+        let lists = cast(column, &texts).map_err(|_| mismatch(format!("type {}", column.data_type())))?;
+        let lists = lists.as_list::<i32>();
+        let columns = self.columns();
+        let rows = source.num_rows();
+        let mut set: BTreeMap<String, BooleanBufferBuilder> = BTreeMap::new();
+        for name in &columns {
+            let mut bits = BooleanBufferBuilder::new(rows);
+            bits.append_n(rows, false);
+            set.insert(name.clone(), bits);
+        }
+        let mut wrong: Option<(String, usize, usize)> = None;
+        for row in 0..rows {
+            if !self.upserts.value(row) {
+                continue;
+            }
+            if lists.is_null(row) {
+                set.values_mut().for_each(|bits| bits.set_bit(row, true));
+                continue;
+            }
+            let list = lists.value(row);
+            let mut fits = true;
+            for name in list.as_string::<i32>() {
+                let name = name.unwrap_or("NULL");
+                match resolve(&columns, name).and_then(|name| set.get_mut(name)) {
+                    Some(bits) => bits.set_bit(row, true),
+                    None if fits => {
+                        fits = false;
+                        let (.., count) = wrong.get_or_insert_with(|| (name.to_owned(), row, 0));
+                        *count = count.saturating_add(1);
+                    }
+                    None => {}
+                }
+            }
+        }
+        match wrong {
+            None => Ok(set.into_iter().map(|(name, mut bits)| (name, bits.finish())).collect()),
+            Some((listed, row, count)) => Err(CdcError::ColumnsToUpdateInvalid {
+                mask: self.mask.to_owned(),
+                listed,
+                count,
+                rows,
+                row,
+                sample: print::row(source, row),
+                available: columns,
+            }),
+        }
+    }
+
+    /// Names that a record may list.
+    fn columns(&self) -> Vec<String> {
+        let spec = self.spec;
+        let present = spec.payload_by_name.iter().filter(|&&at| at < spec.present);
+        present.filter_map(|&at| spec.kept.fields().get(at)).map(|field| field.name().clone()).collect()
+    }
+}
+
+/// The column of this name: the exact one first, else the only one that differs in case alone.
+fn resolve<'a>(columns: &'a [String], name: &str) -> Option<&'a String> {
+    if let Some(exact) = columns.iter().find(|column| *column == name) {
+        return Some(exact);
+    }
+    let folded = name.to_lowercase();
+    let mut fits = columns.iter().filter(|column| column.to_lowercase() == folded);
+    let only = fits.next()?;
+    fits.next().is_none().then_some(only)
+}
