@@ -2,13 +2,16 @@
 //!
 //! Files are trusted but typed by hand: an unknown directive, an unknown column or a row of the wrong length is an error.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::types::parse_fields;
-use super::{
-    Batch, BatchKind, Condition, SEQUENCE_AT, Scenario, Selection, Step, StoredAs, Table, Type, parse_cell,
-};
+use super::cell::parse_column_cell;
+use super::types::parse_columns;
+use super::{Batch, BatchKind, ColumnType, SEQUENCE_AT, Scenario, Selection, Step, StoredAs, Table, Type};
+
+mod words;
+
+use words::{condition, header_cell, names, selection, split_cells, strip_words};
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,13 +54,13 @@ struct Parser {
     /// Columns that some batch has carried.
     carried: BTreeSet<String>,
     /// Types of the columns of the table that is being read.
-    header: Vec<Type>,
+    header: Vec<ColumnType>,
     /// The last step wants a table and has no header yet.
     headless: bool,
     batches: usize,
 }
 
-const OPTIONS: [&str; 13] = [
+const OPTIONS: [&str; 15] = [
     "title",
     "stored as",
     "types",
@@ -71,6 +74,8 @@ const OPTIONS: [&str; 13] = [
     "columns",
     "track history",
     "ignore null updates",
+    "unavailable value",
+    "permute",
 ];
 
 impl Parser {
@@ -111,14 +116,27 @@ impl Parser {
                     other => return Err(format!("unknown shape `{other}`: scd1, scd2 or bitemporal")),
                 }
             }
-            "types" => scenario.types = parse_fields(rest)?,
-            "keys" => scenario.keys = names(rest)?,
+            "types" => {
+                for (name, (kind, physical)) in parse_columns(rest)? {
+                    scenario.physical.extend(physical.map(|physical| (name.clone(), physical)));
+                    scenario.types.push((name, kind));
+                }
+            }
+            "keys" => scenario.keys = if rest.is_empty() { vec![] } else { names(rest)? },
             "sequence by" => scenario.sequence = names(rest)?,
             "system sequence by" => scenario.system_sequence = names(rest)?,
             "delete when" => scenario.delete_when = Some(condition(scenario, rest)?),
             "truncate when" => scenario.truncate_when = Some(condition(scenario, rest)?),
             "retract when" => scenario.retract_when = Some(condition(scenario, rest)?),
             "columns to update" => scenario.columns_to_update = Some(rest.to_owned()),
+            "unavailable value" => scenario.unavailable = Some(rest.to_owned()),
+            "permute" => {
+                scenario.permute = match rest {
+                    "yes" => true,
+                    "no" => false,
+                    other => return Err(format!("`permute` is yes or no, not `{other}`")),
+                }
+            }
             "columns" => scenario.columns = selection(rest, "")?,
             "track history" => scenario.track_history = selection(rest, "on")?,
             _ => scenario.ignore_null_updates = Some(selection(rest, "on")?),
@@ -164,12 +182,16 @@ impl Parser {
             }
             self.batch(BatchKind::Changes)
         } else if let Some(version) = strip_words(line, "snapshot") {
-            self.batch(BatchKind::Snapshot(parse_cell(version, &self.scenario.sequence_type())?))
+            let physical = self.scenario.physical_of(SEQUENCE_AT);
+            let version = parse_column_cell(version, &self.scenario.sequence_type(), physical)?;
+            self.batch(BatchKind::Snapshot(version))
         } else if line == "crash before target" {
             self.crash = true;
             return Ok(());
         } else if line == "restart" {
             Step::Restart
+        } else if let Some(keys) = strip_words(line, "rekey") {
+            Step::Rekey(names(keys)?)
         } else if line == "expect target" {
             self.headless = true;
             Step::ExpectTarget(Table::default())
@@ -194,7 +216,13 @@ impl Parser {
     fn batch(&mut self, kind: BatchKind) -> Step {
         self.headless = true;
         self.batches += 1;
-        Step::Deliver(Batch { number: self.batches, kind, table: Table::default(), crash: self.crash })
+        Step::Deliver(Batch {
+            number: self.batches,
+            kind,
+            table: Table::default(),
+            types: BTreeMap::new(),
+            crash: self.crash,
+        })
     }
 
     fn replay(&self, which: &str) -> Result<Vec<usize>, String> {
@@ -209,63 +237,71 @@ impl Parser {
     }
 
     fn row(&mut self, cells: &[String]) -> Result<(), String> {
-        let first = std::mem::take(&mut self.headless);
-        if first {
-            self.header = self.header_types(cells)?;
+        if std::mem::take(&mut self.headless) {
+            return self.begin_table(cells);
         }
-        let (table, types) = match self.scenario.steps.last_mut() {
-            Some(Step::Deliver(batch)) if !self.header.is_empty() => (&mut batch.table, &self.header),
-            Some(Step::ExpectTarget(table)) if !self.header.is_empty() => (table, &self.header),
+        let table = match self.scenario.steps.last_mut() {
+            Some(Step::Deliver(batch)) if !self.header.is_empty() => &mut batch.table,
+            Some(Step::ExpectTarget(table)) if !self.header.is_empty() => table,
             _ => return Err("this row belongs to no table".to_owned()),
         };
-        if first {
-            table.columns = cells.to_vec();
-            return Ok(());
+        if cells.len() != self.header.len() {
+            return Err(format!("{} cells under a header of {}", cells.len(), self.header.len()));
         }
-        if cells.len() != types.len() {
-            return Err(format!("{} cells under a header of {}", cells.len(), types.len()));
-        }
-        let cell = |((text, kind), name): ((&String, &Type), &String)| {
-            parse_cell(text, kind).map_err(|message| format!("column `{name}`: {message}"))
+        let cell = |((text, (kind, physical)), name): ((&String, &ColumnType), &String)| {
+            parse_column_cell(text, kind, *physical).map_err(|message| format!("column `{name}`: {message}"))
         };
-        let row = cells.iter().zip(types).zip(&table.columns).map(cell).collect::<Result<_, _>>()?;
+        let row = cells.iter().zip(&self.header).zip(&table.columns).map(cell).collect::<Result<_, _>>()?;
         table.rows.push(row);
         Ok(())
     }
 
-    fn header_types(&mut self, columns: &[String]) -> Result<Vec<Type>, String> {
+    fn begin_table(&mut self, cells: &[String]) -> Result<(), String> {
+        let cells: Vec<_> = cells.iter().map(|cell| header_cell(cell)).collect::<Result<_, _>>()?;
+        let columns: Vec<String> = cells.iter().map(|(name, _)| name.clone()).collect();
         if let Some(twice) = columns.iter().enumerate().find(|(at, name)| columns[..*at].contains(name)) {
             return Err(format!("column `{}` stands twice in the header", twice.1));
         }
-        let (known, required): (_, Vec<String>) = match self.scenario.steps.last() {
-            Some(Step::ExpectTarget(_)) => {
-                let known = self.scenario.target_columns();
-                let carried = |name: &String| self.carried.contains(name) || name.starts_with("__");
-                let required = known.iter().map(|(name, _)| name.clone()).filter(carried);
-                let required = required.filter(|name| name != SEQUENCE_AT).collect();
-                (known, required)
-            }
-            Some(Step::Deliver(batch)) => {
-                self.carried.extend(columns.iter().cloned());
-                let (keys, sequences) = (&self.scenario.keys, &self.scenario.sequence);
-                let required = match batch.kind {
-                    BatchKind::Changes => {
-                        keys.iter().chain(sequences).chain(&self.scenario.system_sequence).cloned().collect()
-                    }
-                    BatchKind::Snapshot(_) => keys.clone(),
-                };
-                (self.scenario.types.clone(), required)
-            }
-            _ => return Err("this row belongs to no table".to_owned()),
-        };
+        let (known, required) = self.expected_columns(&columns);
         if let Some(missing) = required.iter().find(|name| !columns.contains(name)) {
             return Err(format!("the header lacks column `{missing}`"));
         }
-        let kind = |column: &String| {
-            let found = known.iter().find(|(name, _)| name == column);
-            found.map(|(_, kind)| kind.clone()).ok_or_else(|| format!("unknown column `{column}`"))
-        };
-        columns.iter().map(kind).collect()
+        let mut other_types = BTreeMap::new();
+        self.header.clear();
+        for (name, other) in cells {
+            let Some((_, kind)) = known.iter().find(|(known, _)| *known == name) else {
+                return Err(format!("unknown column `{name}`"));
+            };
+            let usual = (kind.clone(), self.scenario.physical_of(&name));
+            other_types.extend(other.clone().filter(|other| *other != usual).map(|other| (name, other)));
+            self.header.push(other.unwrap_or(usual));
+        }
+        match self.scenario.steps.last_mut() {
+            Some(Step::Deliver(batch)) => {
+                batch.table.columns = columns;
+                batch.types = other_types;
+            }
+            Some(Step::ExpectTarget(table)) if other_types.is_empty() => table.columns = columns,
+            _ => return Err("a target has the types of the scenario".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// The columns that the table of the last step may have, and those that it must have.
+    fn expected_columns(&mut self, columns: &[String]) -> (Vec<(String, Type)>, Vec<String>) {
+        if let Some(Step::Deliver(batch)) = self.scenario.steps.last() {
+            self.carried.extend(columns.iter().cloned());
+            // That a batch lacks a key is for the subject to find.
+            let sequences = self.scenario.sequence.iter().chain(&self.scenario.system_sequence);
+            let changes = batch.kind == BatchKind::Changes;
+            let required = sequences.filter(|_| changes).cloned().collect();
+            return (self.scenario.types.clone(), required);
+        }
+        let known = self.scenario.target_columns();
+        let carried = |name: &String| self.carried.contains(name) || name.starts_with("__");
+        let required = known.iter().map(|(name, _)| name.clone()).filter(carried);
+        let required = required.filter(|name| name != SEQUENCE_AT).collect();
+        (known, required)
     }
 
     fn no_headless(&self) -> Result<(), String> {
@@ -282,71 +318,10 @@ impl Parser {
         if !self.scenario.steps.last().is_some_and(expects) {
             return Err("a scenario ends with an expectation".to_owned());
         }
+        let fixed = |step: &Step| matches!(step, Step::ExpectError(_) | Step::Rekey(_));
+        if self.scenario.permute && self.scenario.steps.iter().any(fixed) {
+            return Err("what is refused depends on the arrival: no `permute yes` here".to_owned());
+        }
         Ok(self.scenario)
     }
-}
-
-/// The rest of the line, if it starts with these words.
-fn strip_words<'a>(line: &'a str, words: &str) -> Option<&'a str> {
-    let rest = line.strip_prefix(words)?;
-    if rest.is_empty() || rest.starts_with(' ') { Some(rest.trim()) } else { None }
-}
-
-fn names(list: &str) -> Result<Vec<String>, String> {
-    let names: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).collect();
-    if names.iter().any(String::is_empty) {
-        Err(format!("`{list}` is not a list of names"))
-    } else {
-        Ok(names)
-    }
-}
-
-/// `a, b` after the given word, or `except a, b`, or nothing at all.
-fn selection(text: &str, word: &str) -> Result<Selection, String> {
-    if text.is_empty() {
-        Ok(Selection::All)
-    } else if text == "except" {
-        Ok(Selection::Except(vec![]))
-    } else if let Some(list) = strip_words(text, "except") {
-        Ok(Selection::Except(names(list)?))
-    } else if word.is_empty() {
-        Ok(Selection::Only(names(text)?))
-    } else if let Some(list) = strip_words(text, word) {
-        Ok(Selection::Only(names(list)?))
-    } else {
-        Err(format!("expected `{word}` or `except` before `{text}`"))
-    }
-}
-
-fn condition(scenario: &Scenario, text: &str) -> Result<Condition, String> {
-    let (column, value) = text.split_once('=').ok_or("a condition is `column = value`")?;
-    let column = column.trim().to_owned();
-    let kind = scenario
-        .type_of(&column)
-        .ok_or_else(|| format!("unknown column `{column}` (`types` comes first)"))?;
-    Ok(Condition { value: parse_cell(value, kind)?, column })
-}
-
-/// The cells between the outer bars. A bar within quotes is text.
-fn split_cells(row: &str) -> Result<Vec<String>, String> {
-    let mut cells = vec![String::new()];
-    let (mut quoted, mut escaped) = (false, false);
-    for character in row.chars() {
-        match character {
-            '"' if !escaped => quoted = !quoted,
-            '|' if !quoted => {
-                cells.push(String::new());
-                continue;
-            }
-            _ => {}
-        }
-        escaped = quoted && character == '\\' && !escaped;
-        if let Some(cell) = cells.last_mut() {
-            cell.push(character);
-        }
-    }
-    if quoted {
-        return Err("a quote is not closed".to_owned());
-    }
-    Ok(cells.into_iter().map(|cell| cell.trim().to_owned()).collect())
 }
