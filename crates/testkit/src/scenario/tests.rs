@@ -245,6 +245,11 @@ fn spark_cases_agree_with_the_reference() {
 }
 
 #[test]
+fn spark_cases_of_later_shapes_agree_with_the_reference() {
+    check("spark-next", 9);
+}
+
+#[test]
 fn reported_cases_agree_with_the_reference() {
     check("reports", 100);
 }
