@@ -55,6 +55,8 @@ pub struct Scenario {
     pub keys: Vec<String>,
     /// The sequence; several columns are a struct. Empty if only snapshots arrive.
     pub sequence: Vec<String>,
+    /// The sequence is no struct of its columns, but the greatest of them.
+    pub greatest: bool,
     /// The system sequence of a bitemporal target.
     pub system_sequence: Vec<String>,
     /// Which rows are deletes.
@@ -73,6 +75,8 @@ pub struct Scenario {
     pub columns_to_update: Option<String>,
     /// The text that stands for a value which the source did not send.
     pub unavailable: Option<String>,
+    /// A source column that differs from one of `types` in case only is that one.
+    pub fold_case: bool,
     /// The order and batching in which the events arrive do not matter for the final target.
     pub permute: bool,
     /// What happens, in order.
@@ -195,7 +199,20 @@ impl Scenario {
             _ => return self.physical.get(column).copied(),
         };
         // The bounds of an interval are of the type of the sequence; a struct shows its fields as numbers.
-        if let [column] = from { self.physical.get(column).copied() } else { None }
+        match from {
+            [column] => self.physical.get(column).copied(),
+            [column, ..] if self.greatest => self.physical.get(column).copied(),
+            _ => None,
+        }
+    }
+
+    /// The name under which `types` has a source column.
+    pub fn declared<'a>(&'a self, column: &'a str) -> &'a str {
+        let same = |(name, _): &&(String, Type)| self.fold_case && name.eq_ignore_ascii_case(column);
+        if self.type_of(column).is_some() {
+            return column;
+        }
+        self.types.iter().find(same).map_or(column, |(name, _)| name)
     }
 
     /// The source columns that the target keeps, in order.
@@ -219,6 +236,7 @@ impl Scenario {
         match columns {
             [] => Type::Int,
             [column] => field(column).1,
+            [column, ..] if self.greatest => field(column).1,
             several => Type::Struct(several.iter().map(field).collect()),
         }
     }

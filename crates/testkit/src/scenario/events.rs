@@ -11,16 +11,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Batch, BatchKind, Condition, Scenario, Type};
 use crate::reference::{self, Event, Op, Row, Value};
 
+const NULL_SEQUENCE: &str = "AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE";
+
 impl Scenario {
     /// The batch as events of the reference model.
     ///
     /// # Errors
     /// The condition by which the whole batch is refused, with its name first.
     pub fn events(&self, batch: &Batch) -> Result<Vec<Event>, String> {
-        let columns = &batch.table.columns;
+        let columns: Vec<&str> = batch.table.columns.iter().map(|column| self.declared(column)).collect();
         let rows = batch.table.rows.iter().map(|row| {
             let cells = columns.iter().zip(row);
-            cells.map(|(name, value)| (name.clone(), self.widened(batch, name, value))).collect()
+            cells.map(|(name, value)| ((*name).to_owned(), self.widened(batch, name, value))).collect()
         });
         match &batch.kind {
             BatchKind::Changes => rows.map(|row: Row| self.event(&row)).collect(),
@@ -39,7 +41,12 @@ impl Scenario {
     fn event(&self, row: &Row) -> Result<Event, String> {
         let op = self.op(row);
         let key = if op == Op::Truncate { vec![] } else { self.key(row)? };
-        let seq = sequence(row, &self.sequence, "AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE")?;
+        let seq = if self.greatest {
+            let greatest = self.sequence.iter().filter_map(|name| row.get(name)).max();
+            not_null(greatest.cloned().unwrap_or(Value::Null), row, NULL_SEQUENCE)?
+        } else {
+            sequence(row, &self.sequence, NULL_SEQUENCE)?
+        };
         let sys = match self.system_sequence.as_slice() {
             [] => None,
             columns => Some(sequence(row, columns, "AUTOCDC_MICROBATCH_VALIDATION.NULL_SYSTEM_SEQUENCE")?),
@@ -166,5 +173,9 @@ fn sequence(row: &Row, columns: &[String], condition: &str) -> Result<Value, Str
         [column] => value(column),
         several => Value::fields(several.iter().map(|name| (name.clone(), value(name)))),
     };
+    not_null(sequence, row, condition)
+}
+
+fn not_null(sequence: Value, row: &Row, condition: &str) -> Result<Value, String> {
     if sequence.has_null() { Err(format!("{condition}: in {row:?}")) } else { Ok(sequence) }
 }

@@ -7,11 +7,14 @@ use std::fmt;
 
 use super::cell::parse_column_cell;
 use super::types::parse_columns;
-use super::{Batch, BatchKind, ColumnType, SEQUENCE_AT, Scenario, Selection, Step, StoredAs, Table, Type};
+use super::{Batch, BatchKind, ColumnType, SEQUENCE_AT, Scenario, Selection, Step, StoredAs, Table};
 
+mod repetition;
+mod table;
 mod words;
 
-use words::{condition, header_cell, names, selection, split_cells, strip_words};
+use repetition::Repetition;
+use words::{condition, names, selection, split_cells, strip_words, yes_or_no};
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +47,14 @@ pub fn parse(text: &str) -> Result<Scenario, ParseError> {
     parser.finish().map_err(|message| ParseError { line: last, message })
 }
 
+/// Which rows of a table arrive together.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Batching {
+    #[default]
+    Together,
+    RowByRow,
+}
+
 #[derive(Default)]
 struct Parser {
     scenario: Scenario,
@@ -57,10 +68,13 @@ struct Parser {
     header: Vec<ColumnType>,
     /// The last step wants a table and has no header yet.
     headless: bool,
+    batching: Batching,
+    /// The next row stands for many.
+    repeated: Option<Repetition>,
     batches: usize,
 }
 
-const OPTIONS: [&str; 15] = [
+const OPTIONS: [&str; 16] = [
     "title",
     "stored as",
     "types",
@@ -76,6 +90,7 @@ const OPTIONS: [&str; 15] = [
     "ignore null updates",
     "unavailable value",
     "permute",
+    "case sensitive",
 ];
 
 impl Parser {
@@ -85,9 +100,13 @@ impl Parser {
         }
         if let Some(row) = line.strip_prefix('|') {
             let row = row.strip_suffix('|').ok_or("a row ends with `|`")?;
-            return self.row(&split_cells(row)?);
+            return self.rows(&split_cells(row)?);
         }
         self.no_headless()?;
+        if let Some(repetition) = strip_words(line, "for") {
+            self.repeated = Some(Repetition::parse(repetition)?);
+            return Ok(());
+        }
         self.header.clear();
         for option in OPTIONS {
             if let Some(rest) = strip_words(line, option) {
@@ -123,20 +142,19 @@ impl Parser {
                 }
             }
             "keys" => scenario.keys = if rest.is_empty() { vec![] } else { names(rest)? },
-            "sequence by" => scenario.sequence = names(rest)?,
+            "sequence by" => {
+                let greatest = rest.strip_prefix("greatest(").and_then(|rest| rest.strip_suffix(')'));
+                scenario.greatest = greatest.is_some();
+                scenario.sequence = names(greatest.unwrap_or(rest))?;
+            }
             "system sequence by" => scenario.system_sequence = names(rest)?,
             "delete when" => scenario.delete_when = Some(condition(scenario, rest)?),
             "truncate when" => scenario.truncate_when = Some(condition(scenario, rest)?),
             "retract when" => scenario.retract_when = Some(condition(scenario, rest)?),
             "columns to update" => scenario.columns_to_update = Some(rest.to_owned()),
             "unavailable value" => scenario.unavailable = Some(rest.to_owned()),
-            "permute" => {
-                scenario.permute = match rest {
-                    "yes" => true,
-                    "no" => false,
-                    other => return Err(format!("`permute` is yes or no, not `{other}`")),
-                }
-            }
+            "permute" => scenario.permute = yes_or_no(rest)?,
+            "case sensitive" => scenario.fold_case = !yes_or_no(rest)?,
             "columns" => scenario.columns = selection(rest, "")?,
             "track history" => scenario.track_history = selection(rest, "on")?,
             _ => scenario.ignore_null_updates = Some(selection(rest, "on")?),
@@ -176,12 +194,14 @@ impl Parser {
     }
 
     fn step(&mut self, line: &str) -> Result<(), String> {
-        let step = if line == "batch" {
+        let step = if line == "batch" || line == "batches" {
+            self.batching = if line == "batches" { Batching::RowByRow } else { Batching::Together };
             if self.scenario.sequence.is_empty() {
                 return Err("a batch of changes needs `sequence by`".to_owned());
             }
             self.batch(BatchKind::Changes)
         } else if let Some(version) = strip_words(line, "snapshot") {
+            self.batching = Batching::Together;
             let physical = self.scenario.physical_of(SEQUENCE_AT);
             let version = parse_column_cell(version, &self.scenario.sequence_type(), physical)?;
             self.batch(BatchKind::Snapshot(version))
@@ -236,76 +256,14 @@ impl Parser {
         names(which)?.into_iter().map(number).collect()
     }
 
-    fn row(&mut self, cells: &[String]) -> Result<(), String> {
-        if std::mem::take(&mut self.headless) {
-            return self.begin_table(cells);
-        }
-        let table = match self.scenario.steps.last_mut() {
-            Some(Step::Deliver(batch)) if !self.header.is_empty() => &mut batch.table,
-            Some(Step::ExpectTarget(table)) if !self.header.is_empty() => table,
-            _ => return Err("this row belongs to no table".to_owned()),
-        };
-        if cells.len() != self.header.len() {
-            return Err(format!("{} cells under a header of {}", cells.len(), self.header.len()));
-        }
-        let cell = |((text, (kind, physical)), name): ((&String, &ColumnType), &String)| {
-            parse_column_cell(text, kind, *physical).map_err(|message| format!("column `{name}`: {message}"))
-        };
-        let row = cells.iter().zip(&self.header).zip(&table.columns).map(cell).collect::<Result<_, _>>()?;
-        table.rows.push(row);
-        Ok(())
-    }
-
-    fn begin_table(&mut self, cells: &[String]) -> Result<(), String> {
-        let cells: Vec<_> = cells.iter().map(|cell| header_cell(cell)).collect::<Result<_, _>>()?;
-        let columns: Vec<String> = cells.iter().map(|(name, _)| name.clone()).collect();
-        if let Some(twice) = columns.iter().enumerate().find(|(at, name)| columns[..*at].contains(name)) {
-            return Err(format!("column `{}` stands twice in the header", twice.1));
-        }
-        let (known, required) = self.expected_columns(&columns);
-        if let Some(missing) = required.iter().find(|name| !columns.contains(name)) {
-            return Err(format!("the header lacks column `{missing}`"));
-        }
-        let mut other_types = BTreeMap::new();
-        self.header.clear();
-        for (name, other) in cells {
-            let Some((_, kind)) = known.iter().find(|(known, _)| *known == name) else {
-                return Err(format!("unknown column `{name}`"));
-            };
-            let usual = (kind.clone(), self.scenario.physical_of(&name));
-            other_types.extend(other.clone().filter(|other| *other != usual).map(|other| (name, other)));
-            self.header.push(other.unwrap_or(usual));
-        }
-        match self.scenario.steps.last_mut() {
-            Some(Step::Deliver(batch)) => {
-                batch.table.columns = columns;
-                batch.types = other_types;
-            }
-            Some(Step::ExpectTarget(table)) if other_types.is_empty() => table.columns = columns,
-            _ => return Err("a target has the types of the scenario".to_owned()),
-        }
-        Ok(())
-    }
-
-    /// The columns that the table of the last step may have, and those that it must have.
-    fn expected_columns(&mut self, columns: &[String]) -> (Vec<(String, Type)>, Vec<String>) {
-        if let Some(Step::Deliver(batch)) = self.scenario.steps.last() {
-            self.carried.extend(columns.iter().cloned());
-            // That a batch lacks a key is for the subject to find.
-            let sequences = self.scenario.sequence.iter().chain(&self.scenario.system_sequence);
-            let changes = batch.kind == BatchKind::Changes;
-            let required = sequences.filter(|_| changes).cloned().collect();
-            return (self.scenario.types.clone(), required);
-        }
-        let known = self.scenario.target_columns();
-        let carried = |name: &String| self.carried.contains(name) || name.starts_with("__");
-        let required = known.iter().map(|(name, _)| name.clone()).filter(carried);
-        let required = required.filter(|name| name != SEQUENCE_AT).collect();
-        (known, required)
-    }
-
     fn no_headless(&self) -> Result<(), String> {
-        if self.headless { Err("the step before lacks a table header".to_owned()) } else { Ok(()) }
+        if self.headless {
+            Err("the step before lacks a table header".to_owned())
+        } else if self.repeated.is_some() {
+            Err("`for` stands before a row".to_owned())
+        } else {
+            Ok(())
+        }
     }
 
     fn finish(mut self) -> Result<Scenario, String> {

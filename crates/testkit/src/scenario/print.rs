@@ -50,11 +50,13 @@ fn options(scenario: &Scenario) -> Vec<(&'static str, String)> {
         ("types", scenario.types.iter().map(column).collect::<Vec<_>>().join(", ")),
         ("keys", scenario.keys.join(", ")),
     ];
+    let sequence = scenario.sequence.join(", ");
+    let sequence = if scenario.greatest { format!("greatest({sequence})") } else { sequence };
     for (option, names) in
-        [("sequence by", &scenario.sequence), ("system sequence by", &scenario.system_sequence)]
+        [("sequence by", sequence), ("system sequence by", scenario.system_sequence.join(", "))]
     {
         if !names.is_empty() {
-            options.push((option, names.join(", ")));
+            options.push((option, names));
         }
     }
     let conditions = [
@@ -82,6 +84,9 @@ fn options(scenario: &Scenario) -> Vec<(&'static str, String)> {
     if let Some(marker) = &scenario.unavailable {
         options.push(("unavailable value", marker.clone()));
     }
+    if scenario.fold_case {
+        options.push(("case sensitive", "no".to_owned()));
+    }
     if scenario.permute {
         options.push(("permute", "yes".to_owned()));
     }
@@ -107,14 +112,14 @@ fn print_batch(scenario: &Scenario, batch: &Batch, text: &mut String) {
             _ = writeln!(text, "snapshot {version}");
         }
     }
-    let header = |name: &String| match batch.types.get(name) {
+    let header = |name: &String| match batch.types.get(scenario.declared(name)) {
         Some((kind, physical)) => format!("{name} {}", print_column_type(kind, *physical)),
         None => name.clone(),
     };
     let header: Vec<String> = batch.table.columns.iter().map(header).collect();
-    let physical = |column: &str| match batch.types.get(column) {
+    let physical = |column: &str| match batch.types.get(scenario.declared(column)) {
         Some((_, physical)) => *physical,
-        None => scenario.physical_of(column),
+        None => scenario.physical_of(scenario.declared(column)),
     };
     print_table(&header, &batch.table, physical, text);
 }

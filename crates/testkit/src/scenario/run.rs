@@ -1,5 +1,6 @@
 //! Does a subject do what a scenario says?
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use super::print::print_table;
@@ -139,19 +140,35 @@ fn compare(scenario: &Scenario, expected: &Table, rows: Vec<Row>) -> Result<(), 
         };
         row.into_iter().filter(|(name, value)| listed(name) || !unmentioned(name, value)).collect()
     };
-    let mut surplus: Vec<Row> = rows.into_iter().map(as_shown).collect();
-    let mut missing = Vec::new();
-    for row in &expected.rows {
-        let row: Row = expected.columns.iter().cloned().zip(row.iter().cloned()).collect();
-        match surplus.iter().position(|found| *found == row) {
-            Some(at) => drop(surplus.swap_remove(at)),
-            None => missing.push(row),
-        }
-    }
+    let columns = &expected.columns;
+    let as_row = |row: &Vec<Value>| -> Row { columns.iter().cloned().zip(row.iter().cloned()).collect() };
+    let (missing, surplus) =
+        apart(expected.rows.iter().map(as_row).collect(), rows.into_iter().map(as_shown).collect());
     if missing.is_empty() && surplus.is_empty() {
         return Ok(());
     }
     Err(difference(scenario, &expected.columns, missing, surplus))
+}
+
+/// What only the one and what only the other multiset holds.
+fn apart(mut left: Vec<Row>, mut right: Vec<Row>) -> (Vec<Row>, Vec<Row>) {
+    left.sort();
+    right.sort();
+    let (mut only_left, mut only_right) = (Vec::new(), Vec::new());
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    while let Some(order) = match (left.peek(), right.peek()) {
+        (Some(left), Some(right)) => Some(left.cmp(right)),
+        (Some(_), None) => Some(Ordering::Less),
+        (None, Some(_)) => Some(Ordering::Greater),
+        (None, None) => None,
+    } {
+        match order {
+            Ordering::Less => only_left.extend(left.next()),
+            Ordering::Greater => only_right.extend(right.next()),
+            Ordering::Equal => drop((left.next(), right.next())),
+        }
+    }
+    (only_left, only_right)
 }
 
 fn difference(scenario: &Scenario, columns: &[String], missing: Vec<Row>, surplus: Vec<Row>) -> String {

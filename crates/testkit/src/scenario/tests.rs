@@ -83,6 +83,57 @@ fn physical_types_are_read_printed_and_compared() {
     }
 }
 
+const MANY: &str = "
+title rows that stand for many
+stored as scd1
+types id int, s1 int, s2 int, Plan text
+keys id
+sequence by greatest(s1, s2)
+columns except s1, s2
+case sensitive no
+
+batches
+| ID | s1 | s2  | plan |
+for n in 0..3
+| n  | n  | n+1 | n    |
+| 9  | 1  | 0   | x    |
+
+batch
+| id | s1 | s2  | Plan |
+for number in 0..3 shuffled
+| number | number-1 | 0 | old |
+
+expect target
+| id | Plan | __SEQUENCE_AT |
+for n in 0..3
+| n  | n    | n+1           |
+| 9  | x    | 1             |
+";
+
+#[test]
+fn one_row_stands_for_many() {
+    let scenario = parse(MANY).unwrap();
+    assert_eq!(parse(&print(&scenario)).as_ref(), Ok(&scenario));
+    run(&scenario, &mut ReferenceSubject::new(&scenario)).unwrap();
+    let rows: Vec<_> = scenario.batches().map(|batch| (batch.number, batch.table.rows.len())).collect();
+    assert_eq!(rows, [(1, 1), (2, 1), (3, 1), (4, 1), (5, 3)]);
+    let Some(Step::ExpectTarget(expected)) = scenario.steps.last() else { panic!("{scenario:?}") };
+    assert_eq!(expected.rows[2], [2.into(), Value::text("n"), 3.into()]);
+    for (right, wrong, line) in [
+        ("for n in 0..3\n", "for n in 3\n", 12),
+        ("for n in 0..3\n", "for n in 0..3 twice\n", 12),
+        ("for n in 0..3\n| n  | n  | n+1 | n    |\n| 9  | 1  | 0   | x    |\n", "for n in 0..3\n\n", 15),
+        ("| n  | n  | n+1 | n    |", "| n  | n  | n*2 | n    |", 13),
+        ("case sensitive no", "case sensitive yes", 11),
+        ("| ID | s1", "| ID | id | s1", 11),
+    ] {
+        let text = MANY.replacen(right, wrong, 1);
+        assert_ne!(text, MANY, "{right}");
+        let error = parse(&text).unwrap_err();
+        assert_eq!(error.line, line, "{wrong}: {error}");
+    }
+}
+
 /// The events of the first batch of a scenario with these options, over the columns `a` and `b`.
 fn authored(options: &str, cells: &str) -> Option<Vec<String>> {
     let text = format!(
@@ -251,5 +302,5 @@ fn spark_cases_of_later_shapes_agree_with_the_reference() {
 
 #[test]
 fn reported_cases_agree_with_the_reference() {
-    check("reports", 100);
+    check("reports", 122);
 }

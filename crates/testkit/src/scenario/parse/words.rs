@@ -77,3 +77,11 @@ pub(super) fn header_cell(text: &str) -> Result<(String, Option<ColumnType>), St
         Some((name, kind)) => Ok((name.to_owned(), Some(parse_column_type(kind)?))),
     }
 }
+
+pub(super) fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        other => Err(format!("expected yes or no, not `{other}`")),
+    }
+}
