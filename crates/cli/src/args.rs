@@ -36,6 +36,10 @@ pub(crate) enum Command {
     /// Run a SQL query over the pipeline's tables, by their names.
     ///
     /// Names are taken as they are written: `SELECT name, __START_AT FROM customers_history`.
+    ///
+    /// A history table t can be read as it is now, `t_current`, and as of a moment: `as_of(t, '2025-01-31')` for SCD type
+    /// 2; `as_of(t, business => '2025-01-31', system => '2025-02-15')` for bitemporal tables, of which `t_believed` is
+    /// what is believed now. `as_of_business(t, ..)` and `as_of_system(t, ..)` look at one axis.
     Query {
         /// The query.
         sql: String,
@@ -44,6 +48,20 @@ pub(crate) enum Command {
         /// How rows are printed.
         #[arg(long, value_enum, default_value_t = Output::Table)]
         output: Output,
+    },
+    /// Check that every key's live feed begins after its ONCE seed ends. Reads the sources, writes nothing.
+    ///
+    /// Exit codes: 0 it does; 4 some keys have live changes that are not after their last seeded one; 2 the pipeline or
+    /// the call is wrong.
+    Handoff {
+        #[command(flatten)]
+        pipeline: PipelineArgs,
+        /// Only this target; without it, all that have a seed and a live feed.
+        #[arg(long, value_name = "TABLE")]
+        target: Option<String>,
+        /// Print as JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Show where flows and tables stand.
     Status {

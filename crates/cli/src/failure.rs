@@ -15,6 +15,8 @@ pub(crate) const FLOW_FAILED: u8 = 1;
 pub(crate) const WRONG: u8 = 2;
 /// Another process is at work.
 pub(crate) const BUSY: u8 = 3;
+/// Keys have live changes that are not after their last seeded one.
+pub(crate) const OVERLAP: u8 = 4;
 
 impl Failure {
     /// The call is wrong.

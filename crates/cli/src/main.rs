@@ -9,10 +9,11 @@ mod show;
 use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser as _;
+use strandline_runtime::HandoffReport;
 
 use crate::{
     args::{Args, Command, PipelineArgs, StorageArgs},
-    failure::{FLOW_FAILED, Failure},
+    failure::{FLOW_FAILED, Failure, OVERLAP},
     load::Purpose,
 };
 
@@ -41,6 +42,7 @@ async fn obey(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run { pipeline, json } => run(&pipeline, json).await,
         Command::DryRun { pipeline, json } => dry_run(&pipeline, json).await,
+        Command::Handoff { pipeline, target, json } => handoff(&pipeline, target.as_deref(), json).await,
         Command::Query { sql, storage, output } => {
             let (schema, batches) = strandline_runtime::query(&open(&storage)?, &sql).await?;
             rows::print(&schema, &batches, output)
@@ -75,6 +77,13 @@ async fn dry_run(pipeline: &PipelineArgs, json: bool) -> Result<(), Failure> {
     let dry = load::project(pipeline, Purpose::Look)?.dry_run().await?;
     show::say(&if json { to_json(&dry)? } else { show::dry_run(&dry) });
     Ok(())
+}
+
+async fn handoff(pipeline: &PipelineArgs, target: Option<&str>, json: bool) -> Result<(), Failure> {
+    let reports = load::project(pipeline, Purpose::Look)?.handoff(target).await?;
+    show::say(&if json { to_json(&reports)? } else { show::handoff(&reports) });
+    let clean = reports.iter().all(HandoffReport::is_clean);
+    if clean { Ok(()) } else { Err(Failure { text: String::new(), code: OVERLAP }) }
 }
 
 fn to_json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {

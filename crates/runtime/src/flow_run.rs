@@ -3,21 +3,19 @@
 //! For each batch: write the plan, read the slice, apply it, record it as done. A plan that is not recorded as done runs
 //! again first, with the same slice; the target's stamp tells whether anything of it is left to do.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
-use datafusion::{catalog::TableProvider, dataframe::DataFrame};
+use datafusion::dataframe::DataFrame;
 use futures::{FutureExt, StreamExt};
 use object_store::ObjectStore;
 use serde_json::Value;
 use strandline_cdc_core::CdcSpec;
-use strandline_pipeline_sql::{
-    AutoCdc, DatasetDefinition, FlowDefinition, FlowKind, InputKind, StreamingTable,
-};
+use strandline_pipeline_sql::{AutoCdc, FlowDefinition, FlowKind, StreamingTable};
 use strandline_table_formats::{
-    contract::{Table, WriterId},
+    contract::{Table, TableFormat, WriterId},
     side_state::SideState,
 };
 
@@ -27,7 +25,6 @@ use crate::{
     clock::rfc3339,
     error::{Error, ErrorKind, Result},
     query::{self, Inputs, SourceInput},
-    relation::SnapshotTable,
     report::{FlowReport, FlowStatus},
     sources::{FileOptions, FileSource, Source, SourceStream, TableSource},
     state::{FlowState, Made, engine_path},
@@ -86,7 +83,7 @@ impl<'a> FlowRun<'a> {
         table: Option<&StreamingTable>,
     ) -> Result<Self> {
         let state = FlowState::new(&context.store, &flow.name, FIRST_INCARNATION);
-        let source = open_source(context, analysis).await?;
+        let source = open_source(context.format.as_ref(), analysis).await?;
         let source = if flow.once {
             let now = source.available().await?;
             source.fixed(&state.fixed_input(now).await?)?
@@ -227,39 +224,25 @@ impl<'a> FlowRun<'a> {
             let schema = Arc::clone(&schema);
             rows.map(move |batch| conform(&batch?, &schema)).boxed()
         };
-        let inputs = Inputs::batch(&self.analysis.source, schema, fitted, self.static_tables().await?)?;
-        query::plan(&self.context.definition, self.flow.query(), &inputs).await
-    }
-
-    /// The tables that the query reads whole, as they are now.
-    async fn static_tables(&self) -> Result<BTreeMap<String, Arc<dyn TableProvider>>> {
-        let mut tables: BTreeMap<String, Arc<dyn TableProvider>> = BTreeMap::new();
-        let views = self.context.definition.datasets.iter().filter_map(|dataset| match dataset {
-            DatasetDefinition::View(view) => Some(&view.query),
-            DatasetDefinition::StreamingTable(_) => None,
-        });
-        let inputs = views.chain([self.flow.query()]).flat_map(|query| &query.inputs);
-        for input in inputs.filter(|input| !input.streaming) {
-            let InputKind::Dataset(name) = &input.kind else { continue };
-            if tables.contains_key(name) {
-                continue;
-            }
-            if let Some(table) = self.context.format.open(name).await? {
-                tables.insert(name.clone(), Arc::new(SnapshotTable::new(table.snapshot().await?)));
-            }
-        }
-        Ok(tables)
+        let (definition, query) = (&self.context.definition, self.flow.query());
+        let tables = query::static_tables(definition, query, self.context.format.as_ref()).await?;
+        let inputs = Inputs::batch(&self.analysis.source, schema, fitted, tables)?;
+        query::plan(definition, query, &inputs).await
     }
 }
 
-async fn open_source(context: &Context, analysis: &FlowAnalysis) -> Result<Box<dyn Source>> {
+/// Opens what a flow reads batch by batch.
+pub(crate) async fn open_source(
+    format: &dyn TableFormat,
+    analysis: &FlowAnalysis,
+) -> Result<Box<dyn Source>> {
     match &analysis.source {
         SourceInput::Files(call) => {
             let declared = Some(Arc::clone(&analysis.source_schema));
             Ok(Box::new(FileSource::open(&call.path, FileOptions::new(call)?, declared).await?))
         }
         SourceInput::Table(name) => {
-            let table = context.format.open(name).await?.ok_or_else(|| {
+            let table = format.open(name).await?.ok_or_else(|| {
                 Error::new(ErrorKind::NotFound, "the table that the flow reads does not exist")
                     .with("table", name)
             })?;

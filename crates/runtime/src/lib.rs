@@ -7,8 +7,9 @@
 //! | `update` | the driver that obeys the scheduler |
 //! | `flow_run` | one flow, batch by batch, from where it stopped |
 //! | `batch` | one micro-batch into its target, exactly once |
+//! | [`handoff`] | how a target's seed and its live feed meet, key by key |
 //! | [`sources`] | replayable input: files, tables |
-//! | `query`, `relation` | a flow's query over one slice of its source, run by `DataFusion` |
+//! | `query`, `relation` | a flow's query over one slice of its source, run by `DataFusion`; questions asked of tables |
 //! | `target`, `properties` | opening and creating targets, drift, `TBLPROPERTIES` |
 //! | [`state`] | what outlives the process: plans, done marks, completions, lease |
 //! | [`report`], `events` | what an update did, for people and for machines |
@@ -30,6 +31,7 @@ pub mod clock;
 pub mod error;
 mod events;
 mod flow_run;
+pub mod handoff;
 pub mod project;
 mod properties;
 mod query;
@@ -45,5 +47,7 @@ mod update;
 pub use strandline_pipeline_sql as definition;
 
 pub use error::{Error, ErrorKind, Result};
+pub use handoff::{HandoffReport, HandoffSample};
 pub use project::{Project, Storage, query, status};
+pub use query::as_of::{AsOf, History};
 pub use report::{FlowReport, FlowStatus, Observer, UpdateReport};

@@ -10,7 +10,6 @@ use std::{
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use datafusion::{common::TableReference, execution::context::SQLOptions};
 use object_store::ObjectStore;
 use serde::{Deserialize, Serialize};
 use strandline_flow_graph::Graph;
@@ -23,8 +22,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     events::EventLog,
     properties,
-    query::session,
-    relation::SnapshotTable,
+    query::ask,
     report::{NoObserver, Observer, UpdateReport},
     state::{FlowState, Lease, Register, engine_path},
     update::{Context, Update},
@@ -168,7 +166,12 @@ impl Project {
         &self.definition
     }
 
-    async fn analyse(&self) -> Result<(Graph, Analysis), Vec<Error>> {
+    /// Where it keeps its tables.
+    pub(crate) fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    pub(crate) async fn analyse(&self) -> Result<(Graph, Analysis), Vec<Error>> {
         properties::check_settings(&self.definition).map_err(|error| vec![error])?;
         let graph = self.definition.graph().map_err(|errors| {
             errors.into_iter().map(|e| Error::new(ErrorKind::Definition, e.to_string())).collect::<Vec<_>>()
@@ -349,19 +352,11 @@ pub async fn status(storage: &Storage) -> Result<Status> {
 
 /// Runs a SQL query over the tables of a storage, by their names. Names are taken as they are written.
 ///
+/// A history table `t` can be read as of a moment, `as_of(t, business, system)`, and as it is now, `t_current`; see
+/// [`AsOf`](crate::AsOf) for what that means.
+///
 /// # Errors
 /// `Definition` for a query that can't be understood.
 pub async fn query(storage: &Storage, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>)> {
-    let context = session();
-    for name in storage.format.list().await? {
-        if let Some(table) = storage.format.open(&name).await? {
-            let provider = SnapshotTable::new(table.snapshot().await?);
-            context.register_table(TableReference::bare(name), Arc::new(provider))?;
-        }
-    }
-    let only_reading =
-        SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-    let rows = context.sql_with_options(sql, only_reading).await?;
-    let schema = Arc::clone(rows.schema().inner());
-    Ok((schema, rows.collect().await?))
+    ask::ask(storage.format.as_ref(), sql).await
 }

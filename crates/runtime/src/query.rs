@@ -3,6 +3,13 @@
 //! A flow has one *source*, which is taken batch by batch; whatever else its query reads is a table that is read whole,
 //! as it is at that moment. Views are expanded where they are used. Since the source comes in pieces, the query must
 //! give the same rows for any cut: projections, filters and joins with tables do, aggregates and sorts do not.
+//!
+//! What users ask of finished tables is in [`ask`].
+
+pub(crate) mod as_of;
+pub(crate) mod ask;
+mod literal;
+mod named;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,10 +25,11 @@ use datafusion::{
 use strandline_pipeline_sql::{
     DatasetDefinition, FlowQuery, InputKind, PipelineDefinition, QueryInput, ReadFiles,
 };
+use strandline_table_formats::contract::TableFormat;
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    relation,
+    relation::{self, SnapshotTable},
     sources::SourceStream,
 };
 
@@ -151,6 +159,30 @@ impl Inputs {
             .help("load them into a table of the pipeline and join that")),
         }
     }
+}
+
+/// The tables that a query reads whole, as they are now.
+pub(crate) async fn static_tables(
+    definition: &PipelineDefinition,
+    query: &FlowQuery,
+    format: &dyn TableFormat,
+) -> Result<BTreeMap<String, Arc<dyn TableProvider>>> {
+    let mut tables: BTreeMap<String, Arc<dyn TableProvider>> = BTreeMap::new();
+    let views = definition.datasets.iter().filter_map(|dataset| match dataset {
+        DatasetDefinition::View(view) => Some(&view.query),
+        DatasetDefinition::StreamingTable(_) => None,
+    });
+    let inputs = views.chain([query]).flat_map(|query| &query.inputs);
+    for input in inputs.filter(|input| !input.streaming) {
+        let InputKind::Dataset(name) = &input.kind else { continue };
+        if tables.contains_key(name) {
+            continue;
+        }
+        if let Some(table) = format.open(name).await? {
+            tables.insert(name.clone(), Arc::new(SnapshotTable::new(table.snapshot().await?)));
+        }
+    }
+    Ok(tables)
 }
 
 /// The rows of `query`, lazily.

@@ -39,6 +39,35 @@ fn current_versions_are_the_rows_of_type_1() {
 }
 
 #[test]
+fn a_history_is_read_as_of_a_moment() {
+    let storage = tempfile::tempdir().unwrap();
+    succeed(&["run", text(&example().join("pipeline.sql")), "--storage", text(storage.path())]);
+    let query = |sql: &str| succeed(&["query", sql, "--storage", text(storage.path()), "--output", "csv"]);
+    let columns = "customer_id, plan, __START_AT";
+    let moments = query("SELECT DISTINCT __START_AT FROM customers_history ORDER BY __START_AT");
+    let moments: Vec<&str> = moments.lines().skip(1).collect();
+    assert!(moments.len() > 2, "{moments:?}");
+    for moment in moments.iter().step_by(moments.len() / 3) {
+        let by_hand = query(&format!(
+            "SELECT {columns} FROM customers_history
+             WHERE __START_AT <= '{moment}' AND (__END_AT IS NULL OR __END_AT > '{moment}') ORDER BY customer_id"
+        ));
+        let as_of = query(&format!(
+            "SELECT {columns} FROM as_of(customers_history, business => '{moment}') ORDER BY customer_id"
+        ));
+        assert_eq!(as_of, by_hand, "{moment}");
+    }
+    let current = query(&format!("SELECT {columns} FROM customers_history_current ORDER BY customer_id"));
+    let open = query(&format!(
+        "SELECT {columns} FROM customers_history WHERE __END_AT IS NULL ORDER BY customer_id"
+    ));
+    assert_eq!(current, open);
+    let refused = run(&["query", "SELECT * FROM as_of(customers, 'x')", "--storage", text(storage.path())]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("no history"));
+}
+
+#[test]
 fn the_readme_of_the_example_prints_what_comes_out() {
     let storage = tempfile::tempdir().unwrap();
     succeed(&["run", text(&example().join("pipeline.sql")), "--storage", text(storage.path())]);

@@ -8,11 +8,13 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+mod as_of;
 mod conflicts;
 mod crash;
 mod errors;
 mod feed;
 mod flows;
+mod handoff;
 mod identity;
 mod pipeline;
 mod scenarios;
