@@ -146,7 +146,7 @@ pub(crate) fn handoff(reports: &[HandoffReport]) -> String {
             format!("    live keys            {}", HumanCount(report.live_keys)),
             format!("    keys of both         {}", HumanCount(report.keys_of_both)),
             format!(
-                "    keys that overlap    {}, with {} live changes not after the last seeded one",
+                "    keys that overlap    {}; live changes not after the last seeded one: {}",
                 HumanCount(report.offending_keys),
                 HumanCount(report.offending_changes)
             ),

@@ -19,6 +19,7 @@ use arrow_schema::SchemaRef;
 use datafusion::{
     catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider},
     common::{ScalarValue, TableReference},
+    dataframe::DataFrame,
     datasource::{ViewTable, provider_as_source},
     error::Result as DfResult,
     execution::context::{SQLOptions, SessionContext},
@@ -48,27 +49,36 @@ type Tables = Arc<BTreeMap<String, Arc<dyn TableProvider>>>;
 
 /// Runs a query that only reads.
 pub(crate) async fn ask(format: &dyn TableFormat, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>)> {
-    let context = session();
     let mut tables: BTreeMap<String, Arc<dyn TableProvider>> = BTreeMap::new();
     for name in format.list().await? {
         if let Some(table) = format.open(&name).await? {
             tables.insert(name, Arc::new(SnapshotTable::new(table.snapshot().await?)));
         }
     }
-    register(&context, &Arc::new(tables))?;
+    let rows = answer(&Arc::new(tables), sql).await?;
+    let schema = Arc::clone(rows.schema().inner());
+    Ok((schema, rows.collect().await?))
+}
+
+/// The rows of a query over these tables, lazily.
+async fn answer(tables: &Tables, sql: &str) -> Result<DataFrame> {
+    let context = session();
+    register(&context, tables)?;
     let state = context.state();
     let dialect = state.config_options().sql_parser.dialect;
     let mut statement = state.sql_to_statement(sql, &dialect)?;
-    if let Statement::Statement(statement) = &mut statement {
-        by_position(statement, FUNCTIONS)?;
+    let mut inner = &mut statement;
+    while let Statement::Explain(explained) = inner {
+        inner = &mut explained.statement;
+    }
+    if let Statement::Statement(query) = inner {
+        by_position(query, FUNCTIONS)?;
     }
     let plan = state.statement_to_plan(statement).await?;
     let only_reading =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     only_reading.verify_plan(&plan)?;
-    let rows = context.execute_logical_plan(plan).await?;
-    let schema = Arc::clone(rows.schema().inner());
-    Ok((schema, rows.collect().await?))
+    Ok(context.execute_logical_plan(plan).await?)
 }
 
 fn register(context: &SessionContext, tables: &Tables) -> Result<()> {
@@ -172,3 +182,7 @@ fn literal(argument: &Expr) -> Result<ScalarValue> {
             .help("write a value, such as '2025-01-31' or 42")),
     }
 }
+
+#[cfg(test)]
+#[path = "ask_tests.rs"]
+mod tests;
