@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use sqlparser::tokenizer::Token;
-use strandline_cdc_core::spec::{CdcOptions, ColumnSelection, StoredAs};
+use strandline_cdc_core::spec::{CdcOptions, StoredAs};
 
 use crate::{
-    Feature, FlowKind, SnapshotCdc,
+    Feature, FlowKind, FlowQuery, SnapshotCdc,
     cdc::{Clause, duplicate, read_keys, read_selection, read_stored_as},
+    cursor::Cursor,
     error::Problem,
     parse::Reader,
     query,
@@ -20,16 +21,13 @@ pub(crate) fn read(reader: &mut Reader<'_>, from: Range<usize>) -> Result<FlowKi
     if let Some(refusal) = reader.refusal(Feature::FromSnapshot, range) {
         return Err(refusal);
     }
-    if !reader.cursor.at_token(&Token::LParen) {
-        return Err(reader.cursor.expected("`(`").help("write FROM SNAPSHOT (SELECT .. FROM t)"));
-    }
-    let source = query::read(&reader.cursor.parenthesized()?)?;
+    let source = read_source(&mut reader.cursor)?;
     let version = match reader.cursor.eat_words(&["WITH", "VERSION"]) {
         Some(_) => Some(query::read(&reader.cursor.parenthesized()?)?),
         None => None,
     };
     let mut options = CdcOptions { keys: read_keys(reader)?, ..CdcOptions::default() };
-    let mut seen = Vec::new();
+    let mut seen: Vec<(Clause, Range<usize>)> = Vec::new();
     while !reader.cursor.is_done() {
         let Some((clause, range)) = Clause::eat(&mut reader.cursor) else {
             return Err(Clause::unknown(&reader.cursor));
@@ -42,16 +40,30 @@ pub(crate) fn read(reader: &mut Reader<'_>, from: Range<usize>) -> Result<FlowKi
         } else {
             return Err(Problem::new(range, format!("{} does not go with FROM SNAPSHOT", clause.text())));
         }
-        if seen.contains(&clause) {
+        if seen.iter().any(|(earlier, _)| *earlier == clause) {
             reader.problems.push(duplicate(range.clone(), clause.text()));
         }
-        seen.push(clause);
+        seen.push((clause, range));
     }
-    if options.stored_as != StoredAs::Scd2 && options.track_history != ColumnSelection::All {
+    let tracking = seen.into_iter().find(|(clause, _)| *clause == Clause::TrackHistory);
+    if let (Some((_, range)), true) = (tracking, options.stored_as != StoredAs::Scd2) {
         reader.problems.push(
-            Problem::new(from, "TRACK HISTORY needs STORED AS SCD TYPE 2")
+            Problem::new(range, "TRACK HISTORY needs STORED AS SCD TYPE 2")
+                .help("write STORED AS SCD TYPE 2, or leave out TRACK HISTORY")
                 .condition("AUTOCDC_TRACK_HISTORY_REQUIRES_SCD2"),
         );
     }
     Ok(FlowKind::Snapshot(Box::new(SnapshotCdc { source, version, options })))
+}
+
+/// A query in parentheses, or the older spelling: a name.
+fn read_source(cursor: &mut Cursor<'_>) -> Result<FlowQuery, Problem> {
+    if cursor.at_token(&Token::LParen) {
+        return query::read(&cursor.parenthesized()?);
+    }
+    let (start, whole) = (cursor.here().start, cursor.rest());
+    let advised = |problem: Problem| problem.help("write FROM SNAPSHOT (SELECT .. FROM t)");
+    cursor.parts("`(` or a table's name").map_err(advised)?;
+    let tokens = whole.get(..whole.len() - cursor.rest().len()).unwrap_or_default();
+    query::read_table(cursor.text, cursor.file, tokens, cursor.since(start))
 }

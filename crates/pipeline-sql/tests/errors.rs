@@ -183,6 +183,28 @@ fn c_24_c_69_clauses_that_need_a_shape() {
 }
 
 #[test]
+fn clauses_of_snapshot_flows() {
+    let flow = "AUTO CDC INTO t FROM SNAPSHOT (SELECT * FROM s) KEYS (k)";
+    for (clauses, condition, marked) in [
+        ("TRACK HISTORY ON (a)", Some("AUTOCDC_TRACK_HISTORY_REQUIRES_SCD2"), "TRACK HISTORY ON"),
+        ("STORED AS SCD TYPE 1 STORED AS SCD TYPE 2", Some("DUPLICATE_CLAUSES"), "STORED AS"),
+        ("STORED AS BITEMPORAL", None, "STORED AS"),
+        ("SEQUENCE BY v", None, "SEQUENCE BY"),
+        ("COLUMNS (a)", None, "COLUMNS"),
+        ("IGNORE NULL UPDATES", None, "IGNORE NULL UPDATES"),
+        ("APPLY AS DELETE WHEN x", None, "APPLY AS DELETE WHEN"),
+        ("VALID TO x", None, "VALID TO"),
+    ] {
+        let text = format!("{flow} {clauses}");
+        let errors = all_errors(&text);
+        assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+        assert_eq!((errors[0].condition, &text[errors[0].span.clone()]), (condition, marked), "{text}");
+    }
+    let errors = all_errors("AUTO CDC INTO t FROM SNAPSHOT 1 KEYS (k)");
+    assert!(errors[0].help.is_some(), "{errors:?}");
+}
+
+#[test]
 fn valid_to_closes_the_rows_of_a_seed_in_scd2_only() {
     let once = "AUTOCDC_VALID_TO_REQUIRES_ONCE";
     let scd2 = "AUTOCDC_VALID_TO_REQUIRES_SCD2";

@@ -154,6 +154,23 @@ fn g_01_snapshot_flows() {
 }
 
 #[test]
+fn g_01_snapshot_flows_of_a_table_by_its_name() {
+    let pipeline = parse_all(
+        "CREATE FLOW s AS AUTO CDC ONCE INTO t FROM SNAPSHOT exports.`day one` KEYS (id);
+         APPLY CHANGES INTO u FROM SNAPSHOT LIVE.exports KEYS (id) STORED AS SCD TYPE 1",
+    );
+    for flow in &pipeline.flows {
+        let FlowKind::Snapshot(snapshot) = &flow.kind else { panic!("no snapshot flow") };
+        assert!(snapshot.version.is_none() && !snapshot.source.streaming, "{snapshot:?}");
+        assert_eq!(snapshot.options.keys, ["id"]);
+    }
+    assert_eq!(pipeline.flows[0].query().dataset_names(), ["exports.day one"]);
+    assert_eq!(pipeline.flows[1].query().dataset_names(), ["exports"]);
+    let printed = pipeline.to_sql();
+    assert_eq!(parse_all(&printed), pipeline, "{printed}");
+}
+
+#[test]
 fn g_01_insert_flows_in_both_spellings() {
     for spelling in ["INSERT INTO ONCE t", "INSERT ONCE INTO t"] {
         let text = format!(
