@@ -120,14 +120,11 @@ struct Clauses {
     once: bool,
     seen: BTreeMap<Clause, Range<usize>>,
     options: CdcOptions,
-    bitemporal: bool,
     sequence_by: Option<SqlExpr>,
     system_sequence_by: Option<SqlExpr>,
     apply_as_delete: Option<SqlExpr>,
     apply_as_truncate: Option<SqlExpr>,
     apply_as_retract: Option<SqlExpr>,
-    ignore_null_updates: Option<ColumnSelection>,
-    columns_to_update: Option<String>,
     valid_to: Option<SqlExpr>,
 }
 
@@ -146,7 +143,7 @@ impl Clauses {
             Clause::ApplyAsRetract => self.apply_as_retract = Some(expr::read(&mut reader.cursor)?),
             Clause::ValidTo => self.valid_to = Some(expr::read(&mut reader.cursor)?),
             Clause::ColumnsToUpdate => {
-                self.columns_to_update = Some(reader.cursor.name("a column's name")?.0);
+                self.options.columns_to_update = Some(reader.cursor.name("a column's name")?.0);
             }
             Clause::StoredAs => self.read_stored_as(reader, &range)?,
             Clause::Columns => {
@@ -166,10 +163,10 @@ impl Clauses {
                 }
             }
             Clause::IgnoreNullUpdates => {
-                let earlier = self.ignore_null_updates.take();
+                let earlier = self.options.ignore_null_updates.take();
                 let selection = lists::read_ignore_null(reader, clause)?;
                 let conflict = earlier.is_some_and(|earlier| earlier != selection);
-                self.ignore_null_updates = Some(selection);
+                self.options.ignore_null_updates = Some(selection);
                 if conflict {
                     let message = "IGNORE NULL UPDATES is given in two spellings that exclude each other";
                     let problem = Problem::new(reader.cursor.since(start), message)
@@ -188,10 +185,8 @@ impl Clauses {
     }
 
     fn read_stored_as(&mut self, reader: &mut Reader<'_>, range: &Range<usize>) -> Result<(), Problem> {
-        if let Some(shape) = read_stored_as(&mut reader.cursor)? {
-            self.options.stored_as = shape;
-        } else {
-            self.bitemporal = true;
+        self.options.stored_as = read_stored_as(&mut reader.cursor)?;
+        if self.options.stored_as == StoredAs::Bitemporal {
             reader.needs(Feature::StoredAsBitemporal, reader.cursor.since(range.start));
         }
         Ok(())
@@ -212,18 +207,15 @@ impl Clauses {
             apply_as_truncate: self.apply_as_truncate,
             apply_as_retract: self.apply_as_retract,
             system_sequence_by: self.system_sequence_by,
-            bitemporal: self.bitemporal,
-            ignore_null_updates: self.ignore_null_updates,
-            columns_to_update: self.columns_to_update,
             valid_to: self.valid_to,
         })))
     }
 }
 
-/// A shape; none for BITEMPORAL.
-pub(crate) fn read_stored_as(cursor: &mut Cursor<'_>) -> Result<Option<StoredAs>, Problem> {
+/// A shape.
+pub(crate) fn read_stored_as(cursor: &mut Cursor<'_>) -> Result<StoredAs, Problem> {
     if cursor.eat_words(&["BITEMPORAL"]).is_some() {
-        return Ok(None);
+        return Ok(StoredAs::Bitemporal);
     }
     cursor.expect_words(&["SCD", "TYPE"]).map_err(|problem| problem.help(SHAPES))?;
     let here = cursor.here();
@@ -239,7 +231,7 @@ pub(crate) fn read_stored_as(cursor: &mut Cursor<'_>) -> Result<Option<StoredAs>
         _ => return Err(cursor.expected("1 or 2")),
     };
     cursor.skip(1);
-    Ok(Some(shape))
+    Ok(shape)
 }
 
 const SHAPES: &str = "write STORED AS SCD TYPE 1, STORED AS SCD TYPE 2 or STORED AS BITEMPORAL";

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use strandline_cdc_core::spec::{CdcOptions, ColumnSelection};
+use strandline_cdc_core::spec::CdcOptions;
 
 use crate::{ColumnDef, FlowQuery, SqlExpr};
 
@@ -157,7 +157,7 @@ pub enum FlowKind {
 pub struct AutoCdc {
     /// The change rows.
     pub source: FlowQuery,
-    /// Keys, shape, kept and tracked columns. For `STORED AS BITEMPORAL` see [`AutoCdc::bitemporal`].
+    /// Keys, shape, kept and tracked columns, partial updates; what has no clause has its default.
     pub options: CdcOptions,
     /// `SEQUENCE BY expr`.
     pub sequence_by: SqlExpr,
@@ -169,12 +169,6 @@ pub struct AutoCdc {
     pub apply_as_retract: Option<SqlExpr>,
     /// `SYSTEM SEQUENCE BY expr`.
     pub system_sequence_by: Option<SqlExpr>,
-    /// `STORED AS BITEMPORAL`; `options.stored_as` then has its default.
-    pub bitemporal: bool,
-    /// `IGNORE NULL UPDATES [ON ..]`: the columns in which NULL means "not provided".
-    pub ignore_null_updates: Option<ColumnSelection>,
-    /// `COLUMNS TO UPDATE column`: the column that says, row by row, which columns the row sets.
-    pub columns_to_update: Option<String>,
     /// `VALID TO expr`, of a ONCE flow into SCD type 2: where this is not NULL, the row's version ends there, as if a
     /// delete had come at that sequence.
     pub valid_to: Option<SqlExpr>,

@@ -41,11 +41,9 @@ fn dataset(definition: &DatasetDefinition) -> Dataset {
 fn flow(definition: &FlowDefinition) -> Flow {
     let (kind, mut reads) = match &definition.kind {
         FlowKind::Append { query } => (Kind::Append, query.dataset_names()),
-        FlowKind::AutoCdc(cdc) => {
-            (Kind::AutoCdc(facts(&cdc.options, cdc.bitemporal)), cdc.source.dataset_names())
-        }
+        FlowKind::AutoCdc(cdc) => (Kind::AutoCdc(facts(&cdc.options)), cdc.source.dataset_names()),
         FlowKind::Snapshot(snapshot) => {
-            (Kind::Snapshot(facts(&snapshot.options, false)), snapshot.source.dataset_names())
+            (Kind::Snapshot(facts(&snapshot.options)), snapshot.source.dataset_names())
         }
     };
     if let FlowKind::Snapshot(snapshot) = &definition.kind
@@ -61,10 +59,10 @@ fn flow(definition: &FlowDefinition) -> Flow {
     if definition.once { flow.once() } else { flow }
 }
 
-fn facts(options: &CdcOptions, bitemporal: bool) -> CdcFacts {
+fn facts(options: &CdcOptions) -> CdcFacts {
     CdcFacts {
         keys: options.keys.clone(),
-        stored_as: if bitemporal { "BITEMPORAL".to_owned() } else { options.stored_as.to_string() },
+        stored_as: options.stored_as.to_string(),
         sequence_type: None,
         track_history: selection_sql(&options.track_history),
     }

@@ -122,7 +122,7 @@ fn header_sql(flow: &FlowDefinition) -> String {
 
 fn change_sql(out: &mut String, cdc: &AutoCdc) {
     line(out, &format!("KEYS {}", list(&cdc.options.keys)));
-    if let Some(selection) = &cdc.ignore_null_updates {
+    if let Some(selection) = &cdc.options.ignore_null_updates {
         let on = selection_sql(selection).map(|columns| format!(" ON {columns}")).unwrap_or_default();
         line(out, &format!("IGNORE NULL UPDATES{on}"));
     }
@@ -143,8 +143,8 @@ fn change_sql(out: &mut String, cdc: &AutoCdc) {
     if let Some(columns) = selection_sql(&cdc.options.columns) {
         line(out, &format!("COLUMNS {columns}"));
     }
-    shape_sql(out, &cdc.options, cdc.bitemporal);
-    if let Some(column) = &cdc.columns_to_update {
+    shape_sql(out, &cdc.options);
+    if let Some(column) = &cdc.options.columns_to_update {
         line(out, &format!("COLUMNS TO UPDATE {}", quoted(column)));
     }
     if let Some(end) = &cdc.valid_to {
@@ -157,13 +157,11 @@ fn snapshot_sql(out: &mut String, snapshot: &SnapshotCdc) {
         line(out, &format!("WITH VERSION ({})", version.text));
     }
     line(out, &format!("KEYS {}", list(&snapshot.options.keys)));
-    shape_sql(out, &snapshot.options, false);
+    shape_sql(out, &snapshot.options);
 }
 
-fn shape_sql(out: &mut String, options: &CdcOptions, bitemporal: bool) {
-    if bitemporal {
-        line(out, "STORED AS BITEMPORAL");
-    } else if options.stored_as != StoredAs::default() {
+fn shape_sql(out: &mut String, options: &CdcOptions) {
+    if options.stored_as != StoredAs::default() {
         line(out, &format!("STORED AS {}", options.stored_as));
     }
     if let Some(columns) = selection_sql(&options.track_history) {

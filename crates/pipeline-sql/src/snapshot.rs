@@ -33,8 +33,10 @@ pub(crate) fn read(reader: &mut Reader<'_>, from: Range<usize>) -> Result<FlowKi
             return Err(Clause::unknown(&reader.cursor));
         };
         if clause == Clause::StoredAs {
-            options.stored_as = read_stored_as(&mut reader.cursor)?
-                .ok_or_else(|| Problem::new(range.clone(), "a snapshot flow can't be stored BITEMPORAL"))?;
+            options.stored_as = read_stored_as(&mut reader.cursor)?;
+            if options.stored_as == StoredAs::Bitemporal {
+                return Err(Problem::new(range, "a snapshot flow can't be stored BITEMPORAL"));
+            }
         } else if clause == Clause::TrackHistory {
             options.track_history = read_selection(reader, clause)?;
         } else {

@@ -119,9 +119,9 @@ fn g_01_every_clause_in_the_documented_order() {
          STORED AS BITEMPORAL",
     );
     let change = cdc(&pipeline, 0);
-    assert!(pipeline.flows[0].once && change.bitemporal);
+    assert!(pipeline.flows[0].once && change.options.stored_as == StoredAs::Bitemporal);
     assert_eq!(change.options.keys, ["a", "b.c"]);
-    assert_eq!(change.ignore_null_updates, Some(ColumnSelection::Except(vec!["d".into()])));
+    assert_eq!(change.options.ignore_null_updates, Some(ColumnSelection::Except(vec!["d".into()])));
     assert_eq!(change.apply_as_retract.as_ref().map(ToString::to_string).as_deref(), Some("op = 'R'"));
     assert_eq!(change.system_sequence_by.as_ref().map(ToString::to_string).as_deref(), Some("seen_at"));
     assert_eq!(change.source.sql, "SELECT * FROM __strandline_input_0 AS s WHERE x > 1");
@@ -134,12 +134,12 @@ fn g_01_clauses_of_scd1_and_partial_updates() {
          STORED AS SCD TYPE 1",
     );
     let change = cdc(&pipeline, 0);
-    assert_eq!(change.columns_to_update.as_deref(), Some("mask"));
+    assert_eq!(change.options.columns_to_update.as_deref(), Some("mask"));
     assert!(change.apply_as_truncate.is_some());
     let pipeline =
         parse_all("APPLY CHANGES INTO LIVE.t FROM STREAM(LIVE.s) KEYS (k) IGNORE NULL UPDATES SEQUENCE BY v");
     assert_eq!(pipeline.flows[0].target, "t");
-    assert_eq!(cdc(&pipeline, 0).ignore_null_updates, Some(ColumnSelection::All));
+    assert_eq!(cdc(&pipeline, 0).options.ignore_null_updates, Some(ColumnSelection::All));
 }
 
 #[test]

@@ -260,11 +260,18 @@ fn auto_cdc() -> impl Strategy<Value = (bool, FlowKind)> {
                 (system, retract, mask, track_history),
                 (shape, once, valid_to),
             )| {
-                let bitemporal = shape == 2;
-                let stored_as = if shape == 1 { StoredAs::Scd2 } else { StoredAs::Scd1 };
+                let stored_as = [StoredAs::Scd1, StoredAs::Scd2, StoredAs::Bitemporal][usize::from(shape)];
+                let bitemporal = stored_as == StoredAs::Bitemporal;
                 let track_history = if shape == 1 { track_history } else { ColumnSelection::All };
-                let options = CdcOptions { keys, stored_as, columns, track_history, ..CdcOptions::default() };
-                let columns_to_update = if bitemporal || ignore.is_some() { None } else { mask };
+                let options = CdcOptions {
+                    keys,
+                    stored_as,
+                    columns,
+                    track_history,
+                    columns_to_update: mask.filter(|_| !bitemporal && ignore.is_none()),
+                    ignore_null_updates: ignore,
+                    ..CdcOptions::default()
+                };
                 let cdc = AutoCdc {
                     source,
                     options,
@@ -273,9 +280,6 @@ fn auto_cdc() -> impl Strategy<Value = (bool, FlowKind)> {
                     apply_as_truncate: truncate.filter(|_| shape == 0),
                     apply_as_retract: retract.filter(|_| bitemporal),
                     system_sequence_by: bitemporal.then_some(system),
-                    bitemporal,
-                    ignore_null_updates: ignore,
-                    columns_to_update,
                     valid_to: valid_to.filter(|_| once && shape == 1),
                 };
                 (once, FlowKind::AutoCdc(Box::new(cdc)))

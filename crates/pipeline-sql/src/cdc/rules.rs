@@ -51,10 +51,10 @@ const VALID_TO_SCD2: Rule = Rule(
 
 /// Reports every rule that the clauses break, at the clause that breaks it.
 pub(super) fn check(clauses: &Clauses, reader: &mut Reader<'_>) {
-    let bitemporal = clauses.bitemporal;
-    let scd1 = !bitemporal && clauses.options.stored_as == StoredAs::Scd1;
-    let scd2 = !bitemporal && clauses.options.stored_as == StoredAs::Scd2;
-    let masked_twice = bitemporal || clauses.ignore_null_updates.is_some();
+    let shape = clauses.options.stored_as;
+    let (scd1, scd2) = (shape == StoredAs::Scd1, shape == StoredAs::Scd2);
+    let bitemporal = shape == StoredAs::Bitemporal;
+    let masked_twice = bitemporal || clauses.options.ignore_null_updates.is_some();
     let no_system_sequence = bitemporal && clauses.system_sequence_by.is_none();
     let rules = [
         (Clause::TrackHistory, !scd2, TRACK_HISTORY),
