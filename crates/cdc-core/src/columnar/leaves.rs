@@ -133,6 +133,15 @@ impl Leaves {
         leaves
     }
 
+    /// A set of leaves as it reads back from its names: what is around a leaf that is there, is there.
+    pub(crate) fn read_back(&self, listed: &[usize]) -> Vec<usize> {
+        let names = self.names(|leaf| listed.contains(&leaf));
+        let mut leaves: Vec<usize> = names.into_iter().flat_map(|name| self.named(name)).collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        leaves
+    }
+
     pub(crate) fn is_presence(&self, leaf: usize) -> bool {
         self.paths.get(leaf).is_some_and(|path| path.is_presence)
     }
