@@ -241,6 +241,43 @@ impl AutoCdcFlow {
         self.clause(format!("APPLY AS DELETE WHEN {condition}"))
     }
 
+    /// `APPLY AS TRUNCATE WHEN condition`: such a row empties an SCD1 target as of its sequence.
+    #[must_use]
+    pub fn apply_as_truncate_when(self, condition: &str) -> Self {
+        self.clause(format!("APPLY AS TRUNCATE WHEN {condition}"))
+    }
+
+    /// `APPLY AS RETRACT WHEN condition`: such a row takes a fact of a bitemporal target back.
+    #[must_use]
+    pub fn apply_as_retract_when(self, condition: &str) -> Self {
+        self.clause(format!("APPLY AS RETRACT WHEN {condition}"))
+    }
+
+    /// `IGNORE NULL UPDATES [ON ..]`: NULL in these columns means "not provided".
+    #[must_use]
+    pub fn ignore_null_updates(self, columns: &ColumnSelection) -> Self {
+        let on = selection_sql(columns).map(|columns| format!(" ON {columns}")).unwrap_or_default();
+        self.clause(format!("IGNORE NULL UPDATES{on}"))
+    }
+
+    /// `COLUMNS TO UPDATE column`: the source column that lists, row by row, which columns the row sets.
+    #[must_use]
+    pub fn columns_to_update(self, column: &str) -> Self {
+        self.clause(format!("COLUMNS TO UPDATE {}", quoted(column)))
+    }
+
+    /// `STORED AS BITEMPORAL` with `SYSTEM SEQUENCE BY expression`: neither goes without the other.
+    #[must_use]
+    pub fn bitemporal(self, system_sequence_by: &str) -> Self {
+        self.clause(format!("SYSTEM SEQUENCE BY {system_sequence_by}")).clause("STORED AS BITEMPORAL")
+    }
+
+    /// `VALID TO expression`: where it is not NULL, the version of a ONCE seed's row ends there.
+    #[must_use]
+    pub fn valid_to(self, expression: &str) -> Self {
+        self.clause(format!("VALID TO {expression}"))
+    }
+
     /// `COLUMNS ..`.
     #[must_use]
     pub fn columns(self, columns: &ColumnSelection) -> Self {

@@ -5,6 +5,7 @@
 
 mod clause;
 mod lists;
+mod rules;
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -57,7 +58,8 @@ pub(crate) fn read_from(reader: &mut Reader<'_>, once: bool) -> Result<FlowKind,
         );
     }
     let keys = read_keys(reader)?;
-    let mut clauses = Clauses { options: CdcOptions { keys, ..CdcOptions::default() }, ..Clauses::default() };
+    let mut clauses =
+        Clauses { once, options: CdcOptions { keys, ..CdcOptions::default() }, ..Clauses::default() };
     while !reader.cursor.is_done() {
         clauses.read_next(reader)?;
     }
@@ -115,6 +117,7 @@ fn read_alias(cursor: &mut Cursor<'_>) -> Result<(), Problem> {
 /// The clauses read so far.
 #[derive(Default)]
 struct Clauses {
+    once: bool,
     seen: BTreeMap<Clause, Range<usize>>,
     options: CdcOptions,
     bitemporal: bool,
@@ -125,6 +128,7 @@ struct Clauses {
     apply_as_retract: Option<SqlExpr>,
     ignore_null_updates: Option<ColumnSelection>,
     columns_to_update: Option<String>,
+    valid_to: Option<SqlExpr>,
 }
 
 impl Clauses {
@@ -140,6 +144,7 @@ impl Clauses {
             Clause::ApplyAsDelete => self.apply_as_delete = Some(expr::read(&mut reader.cursor)?),
             Clause::ApplyAsTruncate => self.apply_as_truncate = Some(expr::read(&mut reader.cursor)?),
             Clause::ApplyAsRetract => self.apply_as_retract = Some(expr::read(&mut reader.cursor)?),
+            Clause::ValidTo => self.valid_to = Some(expr::read(&mut reader.cursor)?),
             Clause::ColumnsToUpdate => {
                 self.columns_to_update = Some(reader.cursor.name("a column's name")?.0);
             }
@@ -193,7 +198,7 @@ impl Clauses {
     }
 
     fn finish(self, reader: &mut Reader<'_>, source: FlowQuery) -> Result<FlowKind, Problem> {
-        self.check(reader);
+        rules::check(&self, reader);
         let Some(sequence_by) = self.sequence_by else {
             return Err(Problem::new(reader.cursor.here(), "SEQUENCE BY is missing")
                 .help("add SEQUENCE BY column: it orders the changes of a key")
@@ -210,55 +215,8 @@ impl Clauses {
             bitemporal: self.bitemporal,
             ignore_null_updates: self.ignore_null_updates,
             columns_to_update: self.columns_to_update,
+            valid_to: self.valid_to,
         })))
-    }
-
-    /// Rules between clauses.
-    fn check(&self, reader: &mut Reader<'_>) {
-        let plain = !self.bitemporal;
-        let scd1 = plain && self.options.stored_as == StoredAs::Scd1;
-        let scd2 = plain && self.options.stored_as == StoredAs::Scd2;
-        let mut refuse = |clause: Clause, broken: bool, message: &str, condition: &'static str| {
-            if let (true, Some(range)) = (broken, self.seen.get(&clause)) {
-                reader.problems.push(Problem::new(range.clone(), message).condition(condition));
-            }
-        };
-        refuse(
-            Clause::TrackHistory,
-            !scd2,
-            "TRACK HISTORY needs STORED AS SCD TYPE 2",
-            "AUTOCDC_TRACK_HISTORY_REQUIRES_SCD2",
-        );
-        refuse(
-            Clause::ApplyAsTruncate,
-            !scd1,
-            "APPLY AS TRUNCATE needs STORED AS SCD TYPE 1",
-            "AUTOCDC_TRUNCATE_REQUIRES_SCD1",
-        );
-        refuse(
-            Clause::SystemSequenceBy,
-            plain,
-            "SYSTEM SEQUENCE BY needs STORED AS BITEMPORAL",
-            "AUTOCDC_SYSTEM_SEQUENCE_REQUIRES_BITEMPORAL",
-        );
-        refuse(
-            Clause::ApplyAsRetract,
-            plain,
-            "APPLY AS RETRACT needs STORED AS BITEMPORAL",
-            "AUTOCDC_RETRACT_REQUIRES_BITEMPORAL",
-        );
-        refuse(
-            Clause::StoredAs,
-            self.bitemporal && self.system_sequence_by.is_none(),
-            "STORED AS BITEMPORAL needs SYSTEM SEQUENCE BY",
-            "AUTOCDC_BITEMPORAL_REQUIRES_SYSTEM_SEQUENCE",
-        );
-        refuse(
-            Clause::ColumnsToUpdate,
-            self.bitemporal || self.ignore_null_updates.is_some(),
-            "COLUMNS TO UPDATE goes neither with IGNORE NULL UPDATES nor with STORED AS BITEMPORAL",
-            "AUTOCDC_COLUMNS_TO_UPDATE_CONFLICT",
-        );
     }
 }
 

@@ -173,8 +173,11 @@ pub struct AutoCdc {
     pub bitemporal: bool,
     /// `IGNORE NULL UPDATES [ON ..]`: the columns in which NULL means "not provided".
     pub ignore_null_updates: Option<ColumnSelection>,
-    /// `COLUMNS TO UPDATE column`.
+    /// `COLUMNS TO UPDATE column`: the column that says, row by row, which columns the row sets.
     pub columns_to_update: Option<String>,
+    /// `VALID TO expr`, of a ONCE flow into SCD type 2: where this is not NULL, the row's version ends there, as if a
+    /// delete had come at that sequence.
+    pub valid_to: Option<SqlExpr>,
 }
 
 /// `AUTO CDC INTO .. FROM SNAPSHOT (query) [WITH VERSION (query)] KEYS (..) ..`.

@@ -147,6 +147,9 @@ fn change_sql(out: &mut String, cdc: &AutoCdc) {
     if let Some(column) = &cdc.columns_to_update {
         line(out, &format!("COLUMNS TO UPDATE {}", quoted(column)));
     }
+    if let Some(end) = &cdc.valid_to {
+        line(out, &format!("VALID TO {end}"));
+    }
 }
 
 fn snapshot_sql(out: &mut String, snapshot: &SnapshotCdc) {

@@ -15,6 +15,7 @@ const NOT_YET: &[Feature] = &[
     Feature::SystemSequenceBy,
     Feature::StoredAsBitemporal,
     Feature::ColumnsToUpdate,
+    Feature::ValidTo,
     Feature::FromSnapshot,
     Feature::Expectation,
     Feature::PartitionedBy,
@@ -39,6 +40,8 @@ pub enum Feature {
     StoredAsBitemporal,
     /// `COLUMNS TO UPDATE ..`
     ColumnsToUpdate,
+    /// `VALID TO ..`
+    ValidTo,
     /// `AUTO CDC .. FROM SNAPSHOT ..`
     FromSnapshot,
     /// `CONSTRAINT .. EXPECT ..`
@@ -62,6 +65,7 @@ impl fmt::Display for Feature {
             Self::SystemSequenceBy => "SYSTEM SEQUENCE BY",
             Self::StoredAsBitemporal => "STORED AS BITEMPORAL",
             Self::ColumnsToUpdate => "COLUMNS TO UPDATE",
+            Self::ValidTo => "VALID TO",
             Self::FromSnapshot => "FROM SNAPSHOT",
             Self::Expectation => "CONSTRAINT .. EXPECT",
             Self::PartitionedBy => "PARTITIONED BY",

@@ -99,29 +99,112 @@ fn c_39_keys_and_lists_take_unqualified_names() {
 }
 
 #[test]
-fn rules_between_clauses() {
+fn c_36_column_lists_take_one_spelling_and_are_not_empty() {
     let both = "AUTOCDC_BOTH_COLUMN_LIST_AND_EXCEPT_COLUMN_LIST";
     assert_eq!(conditions(&format!("{FLOW} COLUMNS (k, v) COLUMNS * EXCEPT (x)")), [Some(both)]);
-    let history = "AUTOCDC_TRACK_HISTORY_REQUIRES_SCD2";
-    assert_eq!(conditions(&format!("{FLOW} TRACK HISTORY ON (x)")), [Some(history)]);
-    let found = all_conditions(&format!("{FLOW} IGNORE NULL UPDATES IGNORE NULL UPDATES ON (a)"));
-    assert_eq!(found, [Some("AUTOCDC_CONFLICTING_IGNORE_NULL_UPDATES_OPTIONS")]);
-    let found = all_conditions(&format!("{FLOW} IGNORE NULL UPDATES ON ()"));
-    assert_eq!(found, [Some("AUTOCDC_IGNORE_NULL_EMPTY_COLUMN_LIST")]);
-    let found = all_conditions(&format!("{FLOW} IGNORE NULL UPDATES COLUMNS TO UPDATE m"));
-    assert_eq!(found, [Some("AUTOCDC_COLUMNS_TO_UPDATE_CONFLICT")]);
-    let found = all_conditions(&format!("{FLOW} STORED AS BITEMPORAL"));
-    assert_eq!(found, [Some("AUTOCDC_BITEMPORAL_REQUIRES_SYSTEM_SEQUENCE")]);
-    let found = all_conditions(&format!("{FLOW} SYSTEM SEQUENCE BY w"));
-    assert_eq!(found, [Some("AUTOCDC_SYSTEM_SEQUENCE_REQUIRES_BITEMPORAL")]);
-    let found = all_conditions(&format!("{FLOW} STORED AS SCD TYPE 2 APPLY AS TRUNCATE WHEN x"));
-    assert_eq!(found, [Some("AUTOCDC_TRUNCATE_REQUIRES_SCD1")]);
+    for clause in ["COLUMNS ()", "COLUMNS * EXCEPT ()", "STORED AS SCD TYPE 2 TRACK HISTORY ON ()"] {
+        let text = format!("{FLOW} {clause}");
+        assert_eq!(only(&text), (None, "()".to_owned()), "{clause}");
+    }
 }
 
-fn all_conditions(text: &str) -> Vec<Option<&'static str>> {
-    let errors =
-        parse_pipeline_with(&[SourceFile::new("p.sql", text)], &Support::everything()).expect_err(text);
-    errors.iter().map(|error| error.condition).collect()
+/// The only condition that a clause behind [`FLOW`] breaks where every clause is supported, and what is marked.
+fn broken(clauses: &str) -> (&'static str, String) {
+    let text = format!("{FLOW} {clauses}");
+    let errors = all_errors(&text);
+    assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+    (errors[0].condition.expect("a condition"), text[errors[0].span.clone()].to_owned())
+}
+
+#[test]
+fn c_44_spellings_of_ignore_null_updates_exclude_each_other() {
+    let conflict = "AUTOCDC_CONFLICTING_IGNORE_NULL_UPDATES_OPTIONS";
+    let spellings =
+        ["IGNORE NULL UPDATES", "IGNORE NULL UPDATES ON (a)", "IGNORE NULL UPDATES ON * EXCEPT (a)"];
+    for (n, first) in spellings.iter().enumerate() {
+        for (m, second) in spellings.iter().enumerate() {
+            let condition = if n == m { "DUPLICATE_CLAUSES" } else { conflict };
+            assert_eq!(broken(&format!("{first} {second}")).0, condition, "{first} {second}");
+        }
+    }
+    let empty = "AUTOCDC_IGNORE_NULL_EMPTY_COLUMN_LIST";
+    assert_eq!(broken("IGNORE NULL UPDATES ON ()"), (empty, "()".to_owned()));
+    let all = parse_pipeline_with(
+        &[SourceFile::new("p.sql", format!("{FLOW} IGNORE NULL UPDATES ON * EXCEPT ()"))],
+        &Support::everything(),
+    );
+    assert!(all.is_ok(), "an empty list of exceptions means all columns: {all:?}");
+}
+
+#[test]
+fn c_53_columns_to_update_is_the_only_mask() {
+    let conflict = "AUTOCDC_COLUMNS_TO_UPDATE_CONFLICT";
+    let marked = "COLUMNS TO UPDATE".to_owned();
+    for other in
+        ["IGNORE NULL UPDATES", "IGNORE NULL UPDATES ON (a)", "STORED AS BITEMPORAL SYSTEM SEQUENCE BY w"]
+    {
+        assert_eq!(broken(&format!("{other} COLUMNS TO UPDATE m")), (conflict, marked.clone()), "{other}");
+        assert_eq!(broken(&format!("COLUMNS TO UPDATE m {other}")), (conflict, marked.clone()), "{other}");
+    }
+}
+
+#[test]
+fn c_24_c_69_clauses_that_need_a_shape() {
+    let bitemporal = "STORED AS BITEMPORAL SYSTEM SEQUENCE BY w";
+    let cases = [
+        ("STORED AS BITEMPORAL", "AUTOCDC_BITEMPORAL_REQUIRES_SYSTEM_SEQUENCE", "STORED AS"),
+        ("SYSTEM SEQUENCE BY w", "AUTOCDC_SYSTEM_SEQUENCE_REQUIRES_BITEMPORAL", "SYSTEM SEQUENCE BY"),
+        (
+            "STORED AS SCD TYPE 2 SYSTEM SEQUENCE BY w",
+            "AUTOCDC_SYSTEM_SEQUENCE_REQUIRES_BITEMPORAL",
+            "SYSTEM SEQUENCE BY",
+        ),
+        (
+            "STORED AS SCD TYPE 2 APPLY AS TRUNCATE WHEN x",
+            "AUTOCDC_TRUNCATE_REQUIRES_SCD1",
+            "APPLY AS TRUNCATE WHEN",
+        ),
+        ("APPLY AS RETRACT WHEN x", "AUTOCDC_RETRACT_REQUIRES_BITEMPORAL", "APPLY AS RETRACT WHEN"),
+        (
+            "STORED AS SCD TYPE 2 APPLY AS RETRACT WHEN x",
+            "AUTOCDC_RETRACT_REQUIRES_BITEMPORAL",
+            "APPLY AS RETRACT WHEN",
+        ),
+        ("TRACK HISTORY ON (x)", "AUTOCDC_TRACK_HISTORY_REQUIRES_SCD2", "TRACK HISTORY ON"),
+    ];
+    for (clauses, condition, marked) in cases {
+        assert_eq!(broken(clauses), (condition, marked.to_owned()), "{clauses}");
+    }
+    let truncate = broken(&format!("{bitemporal} APPLY AS TRUNCATE WHEN x"));
+    assert_eq!(truncate.0, "AUTOCDC_TRUNCATE_REQUIRES_SCD1");
+    // an untracked change would edit a past belief.
+    let history = broken(&format!("{bitemporal} TRACK HISTORY ON * EXCEPT (x)"));
+    assert_eq!(history.0, "AUTOCDC_TRACK_HISTORY_REQUIRES_SCD2");
+}
+
+#[test]
+fn valid_to_closes_the_rows_of_a_seed_in_scd2_only() {
+    let once = "AUTOCDC_VALID_TO_REQUIRES_ONCE";
+    let scd2 = "AUTOCDC_VALID_TO_REQUIRES_SCD2";
+    assert_eq!(broken("STORED AS SCD TYPE 2 VALID TO x"), (once, "VALID TO".to_owned()));
+    let seed = "AUTO CDC ONCE INTO t FROM s KEYS (k) SEQUENCE BY v";
+    for shape in ["", "STORED AS SCD TYPE 1", "STORED AS BITEMPORAL SYSTEM SEQUENCE BY w"] {
+        let text = format!("{seed} {shape} VALID TO x");
+        let found: Vec<_> = all_errors(&text).iter().map(|error| error.condition).collect();
+        assert_eq!(found, [Some(scd2)], "{shape}");
+    }
+    let text = format!("{seed} STORED AS SCD TYPE 2 VALID TO x VALID TO y");
+    assert_eq!(all_errors(&text)[0].condition, Some("DUPLICATE_CLAUSES"));
+    let text = format!("{seed} STORED AS SCD TYPE 2 VALID UNTIL x");
+    assert_eq!(all_errors(&text).len(), 1);
+    let text = format!("{seed} STORED AS SCD TYPE 2 VALID TO");
+    assert_eq!(all_errors(&text).len(), 1, "an expression is missing");
+    let text = format!("{seed} STORED AS SCD TYPE 2 VALID TO (SELECT 1)");
+    assert_eq!(all_errors(&text)[0].help.as_deref(), Some("compute it in a view and read that"));
+}
+
+fn all_errors(text: &str) -> Vec<SqlError> {
+    parse_pipeline_with(&[SourceFile::new("p.sql", text)], &Support::everything()).expect_err(text)
 }
 
 #[test]
@@ -142,9 +225,12 @@ fn what_is_not_executed_yet_is_refused_by_name_and_place() {
         (Feature::IgnoreNullUpdates, "IGNORE NULL UPDATES ON (a)", "IGNORE NULL UPDATES ON (a)"),
         (Feature::ApplyAsTruncate, "APPLY AS TRUNCATE WHEN x = 1", "APPLY AS TRUNCATE WHEN x = 1"),
         (Feature::ColumnsToUpdate, "COLUMNS TO UPDATE m", "COLUMNS TO UPDATE m"),
+        (Feature::ValidTo, "VALID TO ended", "VALID TO ended"),
     ];
     for (feature, clause, marked) in cases {
-        let text = format!("{FLOW} {clause}");
+        let seed = "AUTO CDC ONCE INTO t FROM s KEYS (k) SEQUENCE BY v STORED AS SCD TYPE 2";
+        let flow = if *feature == Feature::ValidTo { seed } else { FLOW };
+        let text = format!("{flow} {clause}");
         assert_eq!(only(&text), (None, (*marked).to_owned()));
         assert_eq!(errors(&text)[0].message, format!("not supported yet: {feature}"));
     }

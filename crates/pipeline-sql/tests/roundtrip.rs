@@ -54,6 +54,42 @@ fn g_05_the_builder_gives_the_same_definition_as_sql() {
 }
 
 #[test]
+fn g_05_the_builder_has_every_clause_of_changes() {
+    let text = "
+        CREATE STREAMING TABLE now; CREATE STREAMING TABLE masked; CREATE STREAMING TABLE past; CREATE STREAMING TABLE both;
+        CREATE FLOW a AS AUTO CDC INTO now FROM STREAM(s) KEYS (k) IGNORE NULL UPDATES ON * EXCEPT (x)
+          APPLY AS TRUNCATE WHEN op = 'T' SEQUENCE BY v;
+        CREATE FLOW b AS AUTO CDC INTO masked FROM STREAM(s) KEYS (k) SEQUENCE BY v COLUMNS TO UPDATE `the mask`;
+        CREATE FLOW c AS AUTO CDC ONCE INTO past FROM old KEYS (k) SEQUENCE BY v STORED AS SCD TYPE 2 VALID TO ended;
+        CREATE FLOW d AS AUTO CDC INTO both FROM STREAM(s) KEYS (k) IGNORE NULL UPDATES SEQUENCE BY v
+          SYSTEM SEQUENCE BY w STORED AS BITEMPORAL APPLY AS RETRACT WHEN op = 'R'";
+    let flow = |name: &str, target: &str, source: &str| {
+        AutoCdcFlow::new(target, source).named(name).keys(["k"]).sequence_by("v")
+    };
+    let built = PipelineBuilder::new()
+        .streaming_table("now")
+        .streaming_table("masked")
+        .streaming_table("past")
+        .streaming_table("both")
+        .auto_cdc_flow(
+            flow("a", "now", "STREAM(s)")
+                .ignore_null_updates(&ColumnSelection::Except(vec!["x".into()]))
+                .apply_as_truncate_when("op = 'T'"),
+        )
+        .auto_cdc_flow(flow("b", "masked", "STREAM(s)").columns_to_update("the mask"))
+        .auto_cdc_flow(flow("c", "past", "old").once().stored_as(StoredAs::Scd2).valid_to("ended"))
+        .auto_cdc_flow(
+            flow("d", "both", "STREAM(s)")
+                .ignore_null_updates(&ColumnSelection::All)
+                .bitemporal("w")
+                .apply_as_retract_when("op = 'R'"),
+        )
+        .build_with(&Support::everything());
+    assert_eq!(built, parse_pipeline_with(&[SourceFile::new("p.sql", text)], &Support::everything()));
+    assert!(built.is_ok(), "{built:?}");
+}
+
+#[test]
 fn g_05_the_builder_reports_the_part_that_is_wrong() {
     let errors = PipelineBuilder::new()
         .append_flow(AppendFlow::new("t", "SELECT * FROM s").named("f"))
@@ -209,22 +245,20 @@ fn view() -> impl Strategy<Value = DatasetDefinition> {
 }
 
 fn auto_cdc() -> impl Strategy<Value = (bool, FlowKind)> {
-    let scd1 = (
-        option::of(expr()),
-        option::of(prop_oneof![Just(ColumnSelection::All), names().prop_map(ColumnSelection::Only)]),
-    );
+    let scd1 =
+        (option::of(expr()), option::of(prop_oneof![selection(), Just(ColumnSelection::Except(Vec::new()))]));
     (
         (query(true), names(), selection(), expr(), option::of(expr())),
         scd1,
         (expr(), option::of(expr()), option::of(name()), selection()),
-        (0..3_u8, any::<bool>()),
+        (0..3_u8, any::<bool>(), option::of(expr())),
     )
         .prop_map(
             |(
                 (source, keys, columns, sequence_by, apply_as_delete),
                 (truncate, ignore),
                 (system, retract, mask, track_history),
-                (shape, once),
+                (shape, once, valid_to),
             )| {
                 let bitemporal = shape == 2;
                 let stored_as = if shape == 1 { StoredAs::Scd2 } else { StoredAs::Scd1 };
@@ -242,6 +276,7 @@ fn auto_cdc() -> impl Strategy<Value = (bool, FlowKind)> {
                     bitemporal,
                     ignore_null_updates: ignore,
                     columns_to_update,
+                    valid_to: valid_to.filter(|_| once && shape == 1),
                 };
                 (once, FlowKind::AutoCdc(Box::new(cdc)))
             },

@@ -17,7 +17,7 @@ use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use futures::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use strandline_cdc_core::{
-    CdcSpec, ChangeBatch, Counts, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, Rows,
+    Barriers, CdcSpec, ChangeBatch, Counts, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, Rows,
 };
 use strandline_table_formats::{
     contract::{
@@ -25,7 +25,7 @@ use strandline_table_formats::{
         TableChange, WriterId,
     },
     error::{Error as TableError, ErrorKind as TableErrorKind},
-    side_state::SideState,
+    side_state::{SideState, StateSnapshot},
 };
 
 use crate::{
@@ -79,24 +79,25 @@ pub(crate) async fn apply_changes(
             return Ok(outcome);
         }
         let state = side.open(base.state_version()).await?;
+        let barriers = stored_barriers(spec, &state)?;
         let hidden = rows_of(state.lookup(&lookup(&plan, &plan.hidden)).await?, spec.side_schema()).await?;
         let mut wanted = plan.clone();
         let reconciled = loop {
             let narrow = narrowed(&base.schema(), wanted.visible.columns.as_deref())?;
             let visible = rows_of(base.lookup(&lookup(&wanted, &wanted.visible)).await?, &narrow).await?;
-            match spec
-                .reconcile(&Prior { visible, hidden: hidden.clone(), ..Prior::empty(spec) }, &changes)?
-            {
+            let (hidden, barriers) = (hidden.clone(), barriers.clone());
+            let complete = wanted.visible.bound.is_none();
+            match spec.reconcile(&Prior { visible, hidden, barriers, complete }, &changes)? {
                 Reconciliation::Done(reconciled) => break reconciled,
                 Reconciliation::ReadMore(more) => wanted = more,
             }
         };
-        let Reconciled { target, side: hidden_changes, counts, .. } = reconciled;
+        let Reconciled { target, side: hidden_changes, barriers: after, counts } = reconciled;
         outcome.counts = counts;
-        if target.is_empty() && hidden_changes.is_empty() {
+        if target.is_empty() && hidden_changes.is_empty() && after == barriers {
             return Ok(outcome);
         }
-        let version = side.write(&state, &hidden_changes).await?;
+        let version = side.write(&state, &hidden_changes, after.rows()).await?;
         let change =
             TableChange::Rows { deletes: target.deletes.values().to_vec(), inserts: vec![target.inserts] };
         match table.commit(base.as_ref(), change, &writer.stamp(number, version)).await? {
@@ -121,11 +122,15 @@ fn change_batch(spec: &CdcSpec, rows: &RecordBatch) -> Result<ChangeBatch> {
     Ok(ChangeBatch::new(spec, rows, sequence, deletes)?)
 }
 
+fn stored_barriers(spec: &CdcSpec, state: &StateSnapshot) -> Result<Barriers> {
+    match state.barriers() {
+        Some(rows) => Ok(Barriers::from_rows(spec, rows)?),
+        None => Ok(Barriers::none()),
+    }
+}
+
 fn lookup(plan: &ReadPlan, what: &Lookup) -> LookupPlan {
-    // No flow has barriers yet, so that every plan has keys.
-    let keys =
-        plan.keys.clone().unwrap_or_else(|| RecordBatch::new_empty(Arc::new(arrow_schema::Schema::empty())));
-    LookupPlan { keys, columns: what.columns.clone(), bound: what.bound.clone() }
+    LookupPlan { keys: plan.keys.clone(), columns: what.columns.clone(), bound: what.bound.clone() }
 }
 
 fn narrowed(schema: &SchemaRef, columns: Option<&[String]>) -> Result<SchemaRef> {

@@ -16,8 +16,9 @@
 //! 5. **No batch twice.** A commit whose writer's batch is not above the one its base carries is
 //!    [`CommitOutcome::AlreadyApplied`] and changes nothing.
 //! 6. **Fencing.** A commit whose epoch is below the base's is refused with [`ErrorKind::Conflict`](crate::error::ErrorKind::Conflict).
-//! 7. **Lookups miss nothing.** [`TableSnapshot::lookup`] returns every row of the given keys within the bound, each with
-//!    an id that [`TableChange::Rows`] on that snapshot deletes; it may return more rows of those keys, none of others.
+//! 7. **Lookups miss nothing.** [`TableSnapshot::lookup`] returns every row of the given keys (of all keys where none are
+//!    given) within the bound, each with an id that [`TableChange::Rows`] on that snapshot deletes; it may return more
+//!    rows of those keys, none of others. What a bound says of `until` only spares work: an adapter may ignore it.
 //! 8. **Deletes are exact.** Deleting ids removes those rows and no other; an id that is not of the base is an error.
 //! 9. **Schemas hold.** Rows that do not fit the table's schema are refused by name before anything is written.
 //! 10. **New columns are nullable.** A commit may add nullable columns; rows written before read as NULL there.
@@ -215,11 +216,11 @@ pub struct AppendedFile {
 /// Which rows a lookup wants.
 #[derive(Debug, Clone)]
 pub struct LookupPlan {
-    /// Distinct keys, canonical: key columns in declared order.
-    pub keys: RecordBatch,
+    /// Distinct keys, canonical: key columns in declared order. `None` for every row, whatever its key.
+    pub keys: Option<RecordBatch>,
     /// Columns wanted; `None` for all.
     pub columns: Option<Vec<String>>,
-    /// Only rows at or after this are needed.
+    /// Only rows at or after this are needed: one value a key, or one for all rows where no keys are given.
     pub bound: Option<Bound>,
 }
 

@@ -7,7 +7,7 @@ mod index;
 mod order;
 mod range;
 
-pub(crate) use index::KeyIndex;
+pub(crate) use index::{KeyIndex, Matches};
 pub(crate) use order::{KeyCodec, KeyRows};
 pub(crate) use range::{ColumnKeys, KeyRange};
 

@@ -1,4 +1,4 @@
-//! Rows of given keys in Parquet files: prune, read key columns, match, and only then read the rest where it matched.
+//! Rows of given keys, or of all, in Parquet files: prune, read key columns, match, and only then read the rest where it matched.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use strandline_cdc_core::{Bound, Rows};
 use crate::{
     contract::{LookupPlan, Result, RowStream},
     error::{Error, ErrorKind},
-    keys::{self, KeyIndex},
+    keys::{self, ColumnKeys, KeyIndex, Matches},
     metadata::ColumnStats,
     parquet::{FileReader, Read, Readers},
     rows::{self, Positions},
@@ -37,7 +37,8 @@ pub(crate) struct Candidate {
 /// A lookup, prepared once and run on every file.
 #[derive(Debug)]
 pub(crate) struct Lookup {
-    index: KeyIndex,
+    /// `None` when every key is wanted.
+    index: Option<KeyIndex>,
     key_names: Vec<String>,
     key_schema: SchemaRef,
     /// Columns of the result.
@@ -60,20 +61,17 @@ const TASKS: usize = 4;
 impl Lookup {
     /// Prepares a lookup on a table of this schema.
     pub(crate) fn new(plan: &LookupPlan, schema: &SchemaRef) -> Result<Self> {
-        let key_names: Vec<_> = plan.keys.schema().fields().iter().map(|f| f.name().clone()).collect();
+        let key_names = plan.keys.as_ref().map(names_of).unwrap_or_default();
         let key_schema = projected(schema, Some(&key_names))?;
-        let plan_keys = adapt(&plan.keys, &nullable(&key_schema))?;
+        let index = plan.keys.as_ref().map(|keys| index_of(keys, &key_schema)).transpose()?;
         let bound = plan.bound.clone().filter(|b| {
             let known = schema.field_with_name(&b.column).ok();
             known.is_some_and(|f| f.data_type() == b.at_least.data_type())
         });
-        if bound.as_ref().is_some_and(|b| b.at_least.len() != plan.keys.num_rows()) {
-            return Err(Error::new(ErrorKind::Invalid, "a bound must have one value a key"));
-        }
-        let index = KeyIndex::new(&plan_keys)?;
-        if index.len() < plan.keys.num_rows() {
-            // Bounds go by row, and a key that comes twice would have the bound of one row only.
-            return Err(Error::new(ErrorKind::Invalid, "the keys of a lookup must be distinct"));
+        let bounds = plan.keys.as_ref().map_or(1, RecordBatch::num_rows);
+        if bound.as_ref().is_some_and(|b| b.at_least.len() != bounds) {
+            let message = "a bound must have one value a key, or one for all where no keys are given";
+            return Err(Error::new(ErrorKind::Invalid, message));
         }
         let output = projected(schema, plan.columns.as_deref())?;
         let mut first = key_names.clone();
@@ -81,7 +79,8 @@ impl Lookup {
         first.extend(column.cloned());
         let rest: Vec<_> =
             output.fields().iter().map(|f| f.name()).filter(|c| !first.contains(c)).cloned().collect();
-        let one_pass = rest.len() <= NARROW;
+        // Without keys and bound every row matches, so that looking at some columns first spares nothing.
+        let one_pass = rest.len() <= NARROW || (index.is_none() && bound.is_none());
         if one_pass {
             first.extend(rest);
         }
@@ -97,9 +96,14 @@ impl Lookup {
         })
     }
 
+    /// The key columns with the keys' values in them; none when every key is wanted.
+    fn key_columns(&self) -> impl Iterator<Item = (&String, &ColumnKeys)> {
+        self.key_names.iter().zip(self.index.iter().flat_map(KeyIndex::columns))
+    }
+
     /// Whether a file with these statistics may hold rows that are wanted.
     pub(crate) fn may_hold(&self, stats: impl Fn(&str) -> Option<ColumnStats>) -> Result<bool> {
-        for (name, keys) in self.key_names.iter().zip(self.index.columns()) {
+        for (name, keys) in self.key_columns() {
             if let Some(ColumnStats { min: Some(min), max: Some(max), nulls }) = stats(name)
                 && !keys.within(&min, &max, &[nulls])?.contains(&true)
             {
@@ -118,7 +122,7 @@ impl Lookup {
 
     /// Runs the lookup on files.
     pub(crate) fn run(self, readers: Arc<Readers>, files: Vec<Candidate>) -> RowStream {
-        if self.index.len() == 0 {
+        if self.index.as_ref().is_some_and(|index| index.len() == 0) {
             return stream::empty().boxed();
         }
         let lookup = Arc::new(self);
@@ -155,7 +159,7 @@ impl Lookup {
     fn groups(&self, reader: &FileReader) -> Result<Vec<usize>> {
         let mut wanted = vec![true; reader.group_rows().len()];
         let mut narrow = |by: Vec<bool>| wanted.iter_mut().zip(by).for_each(|(w, b)| *w &= b);
-        for (name, keys) in self.key_names.iter().zip(self.index.columns()) {
+        for (name, keys) in self.key_columns() {
             narrow(reader.prune(name, keys)?);
         }
         if let Some((bound, floor)) = self.bound.as_ref().zip(self.floor.as_ref()) {
@@ -236,8 +240,13 @@ impl Lookup {
         positions: &[u32],
         deleted: Option<&RoaringBitmap>,
     ) -> Result<Vec<u32>> {
-        let keys = adapt(&keys_of(batch, &self.key_names)?, &self.key_schema)?;
-        let mut found = self.index.matches(keys.columns())?;
+        let mut found = match &self.index {
+            Some(index) => {
+                let keys = adapt(&keys_of(batch, &self.key_names)?, &self.key_schema)?;
+                index.matches(keys.columns())?
+            }
+            None => Matches::all(batch.num_rows()),
+        };
         if let Some(deleted) = deleted {
             let live: Vec<_> = found.rows.iter().map(|i| !deleted.contains(positions[*i as usize])).collect();
             retain(&mut found.rows, &live);
@@ -264,6 +273,19 @@ impl Lookup {
 fn retain(values: &mut Vec<u32>, keep: &[bool]) {
     let mut keep = keep.iter();
     values.retain(|_| keep.next().copied().unwrap_or(false));
+}
+
+fn names_of(keys: &RecordBatch) -> Vec<String> {
+    keys.schema().fields().iter().map(|field| field.name().clone()).collect()
+}
+
+fn index_of(keys: &RecordBatch, key_schema: &SchemaRef) -> Result<KeyIndex> {
+    let index = KeyIndex::new(&adapt(keys, &nullable(key_schema))?)?;
+    if index.len() == keys.num_rows() {
+        return Ok(index);
+    }
+    // Bounds go by row, and a key that comes twice would have the bound of one row only.
+    Err(Error::new(ErrorKind::Invalid, "the keys of a lookup must be distinct"))
 }
 
 fn keys_of(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {

@@ -1,5 +1,6 @@
 //! Parquet files, for every format: written with statistics and small row groups, read by row group and position.
 
+mod bytes;
 mod input;
 mod reader;
 mod stats;
@@ -12,6 +13,7 @@ use crate::{
     error::{Error, ErrorKind},
 };
 
+pub use bytes::{from_bytes, to_bytes};
 pub use input::Input;
 pub(crate) use reader::{FileReader, Read, Readers};
 pub use writer::WriteOptions;

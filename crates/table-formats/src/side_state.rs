@@ -3,12 +3,15 @@
 //! A version is a manifest that was put once, at a number that nobody had, and names its data files and which of their
 //! rows don't count any more. It means nothing until a commit of the target names it in its stamp; a version that no
 //! commit names is a leftover.
+//!
+//! What holds for every key, the target's barriers, is a few values: they stand in the manifest itself.
 
 mod manifest;
 mod write;
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::{StreamExt, stream};
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
@@ -117,6 +120,11 @@ impl StateSnapshot {
         self.manifest.schema.clone()
     }
 
+    /// What holds for every key, in the schema in which it was written: a target's barriers. `None` when there is none.
+    pub fn barriers(&self) -> Option<&RecordBatch> {
+        self.manifest.barriers.as_ref()
+    }
+
     /// Number of its rows.
     pub fn num_rows(&self) -> u64 {
         self.manifest.files.iter().map(StateFile::live).sum()
@@ -127,7 +135,7 @@ impl StateSnapshot {
         self.manifest.files.len()
     }
 
-    /// Rows of given keys, with ids for [`SideState::write`] on this version. Columns that no row ever had are left out.
+    /// Rows of given keys or of all, with ids for [`SideState::write`] on this version. Columns that no row ever had are left out.
     ///
     /// # Errors
     /// The store's, or `Corrupt`.

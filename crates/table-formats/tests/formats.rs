@@ -1,6 +1,9 @@
 //! The contract and the models, on every adapter.
 
 #[cfg(test)]
+#[path = "formats/barriers.rs"]
+mod barriers;
+#[cfg(test)]
 #[path = "formats/conformance.rs"]
 mod conformance;
 #[cfg(test)]

@@ -16,7 +16,7 @@ mod tests;
 
 pub use value::Value;
 
-use leaves::{authored_leaves, blank, set_leaves};
+use leaves::{authored_leaves, set_leaves, widen_shape};
 
 /// A row of a target: column name to value.
 pub type Row = BTreeMap<String, Value>;
@@ -180,32 +180,42 @@ fn step(events: Vec<&Event>) -> Step {
     step
 }
 
-/// Ties: of whole rows the larger one; otherwise leaf by leaf, an author before a non-author, the larger of two authors.
+/// Ties. Upserts that author the whole row are settled first, as whole rows: the larger one wins, compared by values in
+/// the order of the columns' names. The winner is then merged leaf by leaf with the upserts that author some leaves: an
+/// author before a non-author, the larger of two authors. (Leaf by leaf at once would mix two whole rows as soon as a third
+/// event authors a part, and would then not be associative.) What is known later comes over what was known earlier.
 fn write(earlier: Option<Write>, group: &[&Event]) -> Write {
-    if group.iter().all(|event| event.authored.is_none()) {
-        return Write::Whole(group.iter().map(|event| event.values.clone()).max().unwrap_or_default());
+    let (whole, parts): (Vec<&Event>, Vec<&Event>) = group.iter().partition(|event| event.authored.is_none());
+    let winner = whole.into_iter().max_by_key(|event| &event.values);
+    if parts.is_empty() {
+        return Write::Whole(winner.map(|event| event.values.clone()).unwrap_or_default());
     }
     let mut leaves: BTreeMap<Vec<String>, Value> = BTreeMap::new();
     let mut shape = Row::new();
-    for event in group {
+    for event in winner.into_iter().chain(parts) {
         for (path, value) in authored_leaves(event) {
             let largest = leaves.entry(path).or_insert(Value::Null);
             *largest = value.max(largest.clone());
         }
-        for (column, value) in &event.values {
-            let widest = shape.entry(column.clone()).or_insert(Value::Null);
-            *widest = blank(value).max(widest.clone());
-        }
+        widen_shape(&mut shape, &event.values);
     }
     match earlier {
+        // Who authors the whole row leaves nothing to inherit.
+        _ if winner.is_some() => {
+            let mut row = Row::new();
+            set_leaves(&mut row, leaves, &shape);
+            Write::Whole(row)
+        }
         None => Write::Leaves(leaves, shape),
         Some(Write::Whole(mut row)) => {
             set_leaves(&mut row, leaves, &shape);
             Write::Whole(row)
         }
         Some(Write::Leaves(mut all, mut shapes)) => {
+            // A struct that is NULL as a whole stands for all the leaves below it.
+            all.retain(|path, _| !leaves.keys().any(|above| path.starts_with(above)));
             all.extend(leaves);
-            shapes.extend(shape.into_iter().filter(|(_, value)| !value.is_null()));
+            widen_shape(&mut shapes, &shape);
             Write::Leaves(all, shapes)
         }
     }

@@ -2,19 +2,26 @@
 //!
 //! A scenario is a text file: what the flow means, which batches arrive, and what the target must then show. The format is
 //! described in `scenarios/README.md`. [`parse`] and [`load_dir`] read it, [`print`](fn@print) writes it, [`run`] runs it
-//! against a [`Subject`], and [`ReferenceSubject`] is the subject that is right by definition.
+//! against a [`Subject`], [`run_permuted`] does so in another arrival, and [`ReferenceSubject`] is the subject that is right
+//! by definition.
 //!
 //! Invariant: `parse(&print(&scenario)) == Ok(scenario)`.
+
+use std::collections::BTreeMap;
 
 use crate::reference::Value;
 
 mod cell;
+mod definition;
 mod events;
 mod load;
 mod parse;
+mod permute;
+mod physical;
 mod print;
 mod run;
 mod subject;
+mod time;
 mod types;
 
 #[cfg(test)]
@@ -23,10 +30,13 @@ mod tests;
 pub use cell::{parse_cell, print_cell};
 pub use load::{LoadError, directory, load_dir};
 pub use parse::{ParseError, parse};
+pub use permute::{permuted, run_permuted};
+pub use physical::{Physical, Unit};
 pub use print::print;
 pub use run::{Failure, Subject, run};
 pub use subject::ReferenceSubject;
-pub use types::{Type, parse_type, print_type};
+pub use time::Zone;
+pub use types::{ColumnType, Type, parse_type, print_type};
 
 /// One case: what the flow means, and what happens to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,10 +49,14 @@ pub struct Scenario {
     pub stored_as: StoredAs,
     /// Every column that the source may carry, in order.
     pub types: Vec<(String, Type)>,
+    /// What holds a column where it is not the obvious Arrow type of its `types` entry.
+    pub physical: BTreeMap<String, Physical>,
     /// The columns that identify a row.
     pub keys: Vec<String>,
     /// The sequence; several columns are a struct. Empty if only snapshots arrive.
     pub sequence: Vec<String>,
+    /// The sequence is no struct of its columns, but the greatest of them.
+    pub greatest: bool,
     /// The system sequence of a bitemporal target.
     pub system_sequence: Vec<String>,
     /// Which rows are deletes.
@@ -59,6 +73,12 @@ pub struct Scenario {
     pub ignore_null_updates: Option<Selection>,
     /// The column that lists the columns which a record sets.
     pub columns_to_update: Option<String>,
+    /// The text that stands for a value which the source did not send.
+    pub unavailable: Option<String>,
+    /// A source column that differs from one of `types` in case only is that one.
+    pub fold_case: bool,
+    /// The order and batching in which the events arrive do not matter for the final target.
+    pub permute: bool,
     /// What happens, in order.
     pub steps: Vec<Step>,
 }
@@ -124,6 +144,8 @@ pub enum Step {
     Replay(Vec<usize>),
     /// The process ends and starts again.
     Restart,
+    /// From here on the flow is defined with these keys.
+    Rekey(Vec<String>),
     /// The target shows exactly these rows, in any order.
     ExpectTarget(Table),
     /// The delivery just before was refused; the message names this condition.
@@ -139,6 +161,8 @@ pub struct Batch {
     pub kind: BatchKind,
     /// The rows. A column that is not listed is absent from the source of this batch.
     pub table: Table,
+    /// Columns that the source of this batch has in another type than the scenario's.
+    pub types: BTreeMap<String, ColumnType>,
     /// The process dies once before the target's commit; after a restart the batch is delivered again.
     pub crash: bool,
 }
@@ -167,6 +191,30 @@ impl Scenario {
         self.types.iter().find(|(name, _)| name == column).map(|(_, kind)| kind)
     }
 
+    /// The physical type of a column of the source or of the target, where it is not the obvious one.
+    pub fn physical_of(&self, column: &str) -> Option<Physical> {
+        let from = match column {
+            "__START_AT" | "__END_AT" | SEQUENCE_AT => self.sequence.as_slice(),
+            "__SYSTEM_START_AT" | "__SYSTEM_END_AT" => self.system_sequence.as_slice(),
+            _ => return self.physical.get(column).copied(),
+        };
+        // The bounds of an interval are of the type of the sequence; a struct shows its fields as numbers.
+        match from {
+            [column] => self.physical.get(column).copied(),
+            [column, ..] if self.greatest => self.physical.get(column).copied(),
+            _ => None,
+        }
+    }
+
+    /// The name under which `types` has a source column.
+    pub fn declared<'a>(&'a self, column: &'a str) -> &'a str {
+        let same = |(name, _): &&(String, Type)| self.fold_case && name.eq_ignore_ascii_case(column);
+        if self.type_of(column).is_some() {
+            return column;
+        }
+        self.types.iter().find(same).map_or(column, |(name, _)| name)
+    }
+
     /// The source columns that the target keeps, in order.
     pub fn kept(&self) -> impl Iterator<Item = &(String, Type)> {
         let mask = self.columns_to_update.as_ref();
@@ -188,6 +236,7 @@ impl Scenario {
         match columns {
             [] => Type::Int,
             [column] => field(column).1,
+            [column, ..] if self.greatest => field(column).1,
             several => Type::Struct(several.iter().map(field).collect()),
         }
     }
@@ -215,7 +264,11 @@ impl Scenario {
     pub fn batches(&self) -> impl Iterator<Item = &Batch> {
         self.steps.iter().filter_map(|step| match step {
             Step::Deliver(batch) => Some(batch),
-            Step::Replay(_) | Step::Restart | Step::ExpectTarget(_) | Step::ExpectError(_) => None,
+            Step::Replay(_)
+            | Step::Restart
+            | Step::Rekey(_)
+            | Step::ExpectTarget(_)
+            | Step::ExpectError(_) => None,
         })
     }
 }

@@ -17,11 +17,12 @@ pub(crate) enum Clause {
     Columns,
     StoredAs,
     TrackHistory,
+    ValidTo,
 }
 
 impl Clause {
     /// `COLUMNS TO UPDATE` comes before `COLUMNS`, since it begins like it.
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::IgnoreNullUpdates,
         Self::ApplyAsDelete,
         Self::ApplyAsTruncate,
@@ -32,6 +33,7 @@ impl Clause {
         Self::Columns,
         Self::StoredAs,
         Self::TrackHistory,
+        Self::ValidTo,
     ];
 
     pub(crate) fn text(self) -> &'static str {
@@ -46,6 +48,7 @@ impl Clause {
             Self::Columns => "COLUMNS",
             Self::StoredAs => "STORED AS",
             Self::TrackHistory => "TRACK HISTORY ON",
+            Self::ValidTo => "VALID TO",
         }
     }
 
@@ -57,6 +60,7 @@ impl Clause {
             Self::ApplyAsRetract => Some(Feature::ApplyAsRetract),
             Self::SystemSequenceBy => Some(Feature::SystemSequenceBy),
             Self::ColumnsToUpdate => Some(Feature::ColumnsToUpdate),
+            Self::ValidTo => Some(Feature::ValidTo),
             Self::ApplyAsDelete | Self::SequenceBy | Self::Columns | Self::StoredAs | Self::TrackHistory => {
                 None
             }

@@ -79,7 +79,7 @@ async fn delete_key(table: Arc<dyn Table>, key: i64) -> strandline_table_formats
         Arc::new(arrow_array::Int64Array::from(vec![key])) as arrow_array::ArrayRef,
     )])
     .unwrap();
-    let plan = strandline_table_formats::LookupPlan { keys, columns: None, bound: None };
+    let plan = strandline_table_formats::LookupPlan { keys: Some(keys), columns: None, bound: None };
     let found: Vec<_> = snapshot.lookup(&plan).await?.try_collect().await?;
     let deletes: Vec<u64> = found.iter().flat_map(|rows| rows.ids.values().to_vec()).collect();
     if deletes.is_empty() {

@@ -105,7 +105,7 @@ fn pairs(batch: &RecordBatch) -> Content {
 pub(super) fn plan(keys: &[i64]) -> Result<LookupPlan> {
     let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false)]));
     let keys = RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(keys.to_vec()))])?;
-    Ok(LookupPlan { keys, columns: None, bound: None })
+    Ok(LookupPlan { keys: Some(keys), columns: None, bound: None })
 }
 
 /// What a lookup found, by id.

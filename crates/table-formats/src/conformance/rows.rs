@@ -11,7 +11,7 @@ use super::fixture::{
     commit, content, ensure, found, ids, inserted, plan, read, refused, rows, schema, stamp, streamed, table,
 };
 use crate::{
-    contract::{Result, TableChange, TableFormat},
+    contract::{LookupPlan, Result, TableChange, TableFormat, TableSnapshot},
     error::{Error, ErrorKind},
 };
 
@@ -97,11 +97,30 @@ pub async fn line_07_lookups_miss_nothing(format: &dyn TableFormat) -> Result<()
     ensure(rows.iter().all(|(key, _)| [5, 7].contains(key)), LINE)?;
     let mut narrow = plan(&[7])?;
     narrow.columns = Some(vec!["value".to_owned()]);
+    every_row_without_keys(snapshot.as_ref()).await?;
     let rows: Vec<_> = snapshot.lookup(&narrow).await?.try_collect().await?;
     let named = |r: &strandline_cdc_core::Rows| {
         r.batch.num_columns() == 1 && r.batch.column_by_name("value").is_some()
     };
     ensure(rows.iter().all(named) && rows.iter().map(|r| r.batch.num_rows()).sum::<usize>() == 2, LINE)
+}
+
+/// Line 7 where no keys are given: what the scan returns, within the bound, each row once.
+async fn every_row_without_keys(snapshot: &dyn TableSnapshot) -> Result<()> {
+    const LINE: &str = "7, every row where no keys are given";
+    let mut every = LookupPlan { keys: None, columns: None, bound: None };
+    let mut rows: Vec<_> = found(snapshot, &every).await?.into_values().collect();
+    rows.sort();
+    let all = read(snapshot).await?;
+    ensure(rows == all, LINE)?;
+    let at_least: ArrayRef = Arc::new(StringArray::from(vec!["c"]));
+    every.bound = Some(Bound { column: "value".to_owned(), at_least, until: None });
+    let rows: Vec<_> = found(snapshot, &every).await?.into_values().collect();
+    let needed = all.iter().filter(|(_, value)| value.as_deref().is_none_or(|value| value >= "c"));
+    for row in needed {
+        ensure(rows.iter().filter(|found| *found == row).count() == 1, LINE)?;
+    }
+    ensure(rows.iter().all(|row| all.contains(row)), LINE)
 }
 
 /// Line 8: the ids of a lookup delete those rows and no other; other ids are refused.

@@ -9,6 +9,7 @@ use arrow_array::{
 use arrow_cast::{cast, display::array_value_to_string};
 use arrow_schema::{DataType, Field, SchemaRef};
 use serde_json::Value;
+use strandline_cdc_core::names;
 
 use crate::{
     contract::Result,
@@ -16,7 +17,8 @@ use crate::{
     metadata::{ColumnStats, DataFile},
 };
 
-/// Readers expect statistics of so many columns.
+/// Readers expect statistics of so many columns. Those of keys and of system columns are written beyond that: they are
+/// what lookups prune by.
 const INDEXED: usize = 32;
 
 /// The statistics of a file as the log has them.
@@ -24,7 +26,7 @@ pub(super) fn to_json(file: &DataFile, schema: &SchemaRef, keys: &[String]) -> R
     let (mut min, mut max, mut nulls) = (Vec::new(), Vec::new(), Vec::new());
     for (i, field) in schema.fields().iter().enumerate() {
         let Some(stats) = file.stats.get(field.name()) else { continue };
-        if i >= INDEXED && !keys.contains(field.name()) {
+        if i >= INDEXED && !keys.contains(field.name()) && !names::is_reserved(field.name()) {
             continue;
         }
         let name = Value::from(field.name().as_str());

@@ -22,6 +22,14 @@ pub(crate) struct Matches {
     pub(crate) keys: Vec<u32>,
 }
 
+impl Matches {
+    /// Every row of a batch, as if they were all of key 0.
+    pub(crate) fn all(rows: usize) -> Self {
+        let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+        Self { rows: (0..rows).collect(), keys: vec![0; rows as usize] }
+    }
+}
+
 impl KeyIndex {
     /// Indexes distinct keys.
     pub(crate) fn new(keys: &RecordBatch) -> Result<Self> {

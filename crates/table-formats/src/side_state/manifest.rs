@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write, sync::Arc};
 
+use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
@@ -9,15 +10,21 @@ use serde::{Deserialize, Serialize};
 use crate::{
     contract::{Result, StateVersion},
     error::{Error, ErrorKind},
+    parquet,
 };
 
-const FORMAT: u32 = 1;
+/// Format of a manifest without barriers.
+const PLAIN: u32 = 1;
+/// Format of one with barriers: a reader that does not know them must not take the state for one without.
+const WITH_BARRIERS: u32 = 2;
 
 /// One version of the state.
 #[derive(Debug, Clone)]
 pub(super) struct Manifest {
     pub(super) keys: Vec<String>,
     pub(super) schema: Option<SchemaRef>,
+    /// What holds for every key; never without rows.
+    pub(super) barriers: Option<RecordBatch>,
     pub(super) files: Vec<StateFile>,
 }
 
@@ -45,6 +52,9 @@ struct Record {
     keys: Vec<String>,
     schema: Option<Schema>,
     files: Vec<FileRecord>,
+    /// A Parquet file, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    barriers: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -59,14 +69,17 @@ struct FileRecord {
 impl Manifest {
     /// No rows.
     pub(super) fn empty(keys: Vec<String>) -> Self {
-        Self { keys, schema: None, files: Vec::new() }
+        Self { keys, schema: None, barriers: None, files: Vec::new() }
     }
 
     /// The bytes of a manifest of this version.
     pub(super) fn encode(&self, version: StateVersion) -> Result<Vec<u8>> {
         let files = self.files.iter().map(FileRecord::of).collect::<Result<_>>()?;
         let schema = self.schema.as_ref().map(|s| s.as_ref().clone());
-        let record = Record { format: FORMAT, version: version.0, keys: self.keys.clone(), schema, files };
+        let barriers = self.barriers.as_ref().map(parquet::to_bytes).transpose()?.map(|bytes| to_hex(&bytes));
+        let format = if barriers.is_some() { WITH_BARRIERS } else { PLAIN };
+        let keys = self.keys.clone();
+        let record = Record { format, version: version.0, keys, schema, files, barriers };
         let json = serde_json::to_vec(&record)
             .map_err(|e| Error::new(ErrorKind::Internal, "a manifest can't be written").because(e))?;
         let mut bytes = format!("{:016x}\n", checksum(&json)).into_bytes();
@@ -82,8 +95,11 @@ impl Manifest {
         }
         let record: Record =
             serde_json::from_slice(json).map_err(|e| corrupt("the manifest can't be read").because(e))?;
-        if record.format != FORMAT {
-            let message = format!("the manifest has format {}, this version reads {FORMAT}", record.format);
+        if ![PLAIN, WITH_BARRIERS].contains(&record.format) {
+            let message = format!(
+                "the manifest has format {}, this version reads up to {WITH_BARRIERS}",
+                record.format
+            );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         if record.version != version.0 {
@@ -94,12 +110,16 @@ impl Manifest {
         if names.len() != files.len() {
             return Err(corrupt("the manifest names a file twice"));
         }
+        if record.barriers.is_some() != (record.format == WITH_BARRIERS) {
+            return Err(corrupt("the manifest has barriers, or lacks them, against its format"));
+        }
+        let barriers = record.barriers.map(|text| read_barriers(&text)).transpose()?;
         let schema = record.schema.map(Arc::new);
         let known = |key: &String| schema.as_ref().is_some_and(|s| s.field_with_name(key).is_ok());
         if !files.is_empty() && !record.keys.iter().all(known) {
             return Err(corrupt("the manifest's schema lacks a key"));
         }
-        Ok(Self { keys: record.keys, schema, files })
+        Ok(Self { keys: record.keys, schema, barriers, files })
     }
 }
 
@@ -131,6 +151,12 @@ impl FileRecord {
         }
         Ok(StateFile { path: self.path, size: self.size, rows: self.rows, deleted: Arc::new(deleted) })
     }
+}
+
+fn read_barriers(text: &str) -> Result<RecordBatch> {
+    let corrupt = || corrupt("the state's barriers can't be read");
+    let bytes = from_hex(text).ok_or_else(corrupt)?;
+    parquet::from_bytes(bytes).map_err(|e| corrupt().because(e))
 }
 
 fn corrupt(message: &str) -> Error {

@@ -25,14 +25,24 @@ const TRIES: u64 = 1 << 16;
 const TIER_ROWS: u64 = 4 << 10;
 
 impl SideState {
-    /// Writes the version after a change of the base, whose ids the change's deletes are. Gives the base's version when
-    /// nothing changes.
+    /// Writes the version after a change of the base, whose ids the change's deletes are, with these barriers instead of
+    /// the base's. Gives the base's version when nothing changes.
     ///
     /// # Errors
     /// `Invalid` for ids that are not of the base and for rows that don't fit, else the store's.
-    pub async fn write(&self, base: &StateSnapshot, change: &RowChanges) -> Result<StateVersion> {
+    pub async fn write(
+        &self,
+        base: &StateSnapshot,
+        change: &RowChanges,
+        barriers: Option<&RecordBatch>,
+    ) -> Result<StateVersion> {
+        let barriers = barriers.filter(|rows| rows.num_rows() > 0);
         if change.is_empty() {
-            return Ok(base.version);
+            if barriers == base.barriers() {
+                return Ok(base.version);
+            }
+            let manifest = Manifest { barriers: barriers.cloned(), ..base.manifest.as_ref().clone() };
+            return self.put(base.version, &manifest).await;
         }
         let schema = match &base.manifest.schema {
             Some(schema) => widened(schema, change.inserts.schema_ref())?,
@@ -46,11 +56,12 @@ impl SideState {
         let kept = files.into_iter().enumerate().filter(|(i, f)| !merged.contains(i) && f.live() > 0);
         let mut files: Vec<_> = kept.map(|(_, file)| file).collect();
         files.extend(new);
-        let manifest = Manifest { keys: self.keys.clone(), schema: Some(schema), files };
+        let barriers = barriers.cloned();
+        let manifest = Manifest { keys: self.keys.clone(), schema: Some(schema), barriers, files };
         self.put(base.version, &manifest).await
     }
 
-    /// Writes a version without rows, above the base.
+    /// Writes a version without rows and barriers, above the base.
     ///
     /// # Errors
     /// The store's.

@@ -71,7 +71,7 @@ async fn cost_of_scattered_and_of_many_small_batches() {
     ] {
         number += 1;
         let (base, new) = (table.snapshot().await.unwrap(), rows(&keys.iter().copied(), number));
-        let plan = LookupPlan { keys: new.project(&[0]).unwrap(), columns, bound: None };
+        let plan = LookupPlan { keys: Some(new.project(&[0]).unwrap()), columns, bound: None };
         let start = now();
         let found: Vec<_> = base.lookup(&plan).await.unwrap().try_collect().await.unwrap();
         let looked = start.elapsed();

@@ -70,7 +70,7 @@ async fn apply(table: &dyn Table, batch: u64) -> Result<CommitOutcome> {
     if base.last_batch(&stamp(batch).writer) >= Some(batch) {
         return Ok(CommitOutcome::AlreadyApplied { batch });
     }
-    let plan = LookupPlan { keys: rows(&keys, "").project(&[0])?, columns: None, bound: None };
+    let plan = LookupPlan { keys: Some(rows(&keys, "").project(&[0])?), columns: None, bound: None };
     let found: Vec<_> = base.lookup(&plan).await?.try_collect().await?;
     let deletes = found.iter().flat_map(|rows| rows.ids.values().to_vec()).collect();
     let change = TableChange::Rows { deletes, inserts: vec![rows(&keys, &format!("b{batch}"))] };

@@ -87,19 +87,20 @@ pub(crate) fn unbatch(batch: &RecordBatch) -> Vec<Row> {
         .collect()
 }
 
-/// A plan for the distinct keys of these rows, with a bound a key or without.
+/// A plan for the distinct keys of these rows, or for all keys where there are no rows; with a bound a key or without.
 pub(crate) fn plan(keys: &[&str], wanted: &[Row], bound: Option<i64>) -> LookupPlan {
     let mut distinct = wanted.to_vec();
     distinct.sort_by_key(|r| r.key(keys));
     distinct.dedup_by_key(|r| r.key(keys));
     let all = batch(&distinct);
     let columns: Vec<_> = keys.iter().map(|k| all.schema().index_of(k).unwrap()).collect();
-    let at_least = |base| {
-        (0..distinct.len()).map(|i| Some(base + i64::try_from(i % 3).unwrap())).collect::<Int64Array>()
-    };
+    let keys = (!distinct.is_empty()).then(|| all.project(&columns).unwrap());
+    let bounds = distinct.len().max(1);
+    let at_least =
+        |base| (0..bounds).map(|i| Some(base + i64::try_from(i % 3).unwrap())).collect::<Int64Array>();
     let bound =
         bound.map(|base| Bound { column: "seq".into(), at_least: Arc::new(at_least(base)), until: None });
-    LookupPlan { keys: all.project(&columns).unwrap(), columns: None, bound }
+    LookupPlan { keys, columns: None, bound }
 }
 
 /// Compares what a lookup found with what it must find: all rows of the keys within the bound, none of other keys.
@@ -113,14 +114,18 @@ pub(crate) fn check_found(
         .iter()
         .flat_map(|r| r.ids.values().iter().copied().zip(unbatch(&r.batch)).collect::<Vec<_>>())
         .collect();
-    let wanted: Vec<_> = (0..plan.keys.num_rows())
+    let least_of = |i: usize| plan.bound.as_ref().map(|b| b.at_least.as_primitive::<Int64Type>().value(i));
+    let Some(given) = &plan.keys else {
+        check_every(&found, model, least_of(0));
+        return found;
+    };
+    let wanted: Vec<_> = (0..given.num_rows())
         .map(|i| {
-            let part = |name: &str| plan.keys.column_by_name(name).map(|c| c.slice(i, 1));
+            let part = |name: &str| given.column_by_name(name).map(|c| c.slice(i, 1));
             let id = part("id").map(|c| c.as_primitive::<Int64Type>().value(0));
             let text = |c: ArrayRef| c.is_valid(0).then(|| c.as_string::<i32>().value(0).to_owned());
             let name: Vec<_> = part("name").into_iter().map(text).collect();
-            let least = plan.bound.as_ref().map(|b| b.at_least.as_primitive::<Int64Type>().value(i));
-            ((id, name), least)
+            ((id, name), least_of(i))
         })
         .collect();
     for (_, row) in &found {
@@ -134,4 +139,14 @@ pub(crate) fn check_found(
         }
     }
     found
+}
+
+/// What a lookup without keys must find: all rows within the bound, each once.
+fn check_every(found: &[(u64, Row)], model: &[Row], least: Option<i64>) {
+    for (_, row) in found {
+        assert!(model.contains(row), "{row:?} is not in the table");
+    }
+    for row in model.iter().filter(|row| least.is_none_or(|least| row.seq.is_none_or(|seq| seq >= least))) {
+        assert_eq!(found.iter().filter(|(_, r)| r == row).count(), 1, "{row:?} was not found once");
+    }
 }

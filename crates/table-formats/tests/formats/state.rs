@@ -56,7 +56,7 @@ async fn agrees(keys: &[&str], writes: Vec<Write>) {
         }
         let gone: Vec<_> = found.into_iter().step_by(every).collect();
         let change = change(gone.iter().map(|(id, _)| *id).collect(), &inserts);
-        let next = state.write(&base, &change).await.unwrap();
+        let next = state.write(&base, &change, None).await.unwrap();
         assert_eq!(next == version, change.is_empty());
         if orphaned {
             continue; // The target's commit never landed: nobody names this version.
@@ -102,9 +102,9 @@ async fn an_altered_state_is_noticed() {
     let store = Arc::new(InMemory::new());
     let state = state(Arc::<InMemory>::clone(&store), &["id"]);
     let base = state.open(StateVersion(0)).await.unwrap();
-    let first = state.write(&base, &change(vec![], &some_rows(50))).await.unwrap();
+    let first = state.write(&base, &change(vec![], &some_rows(50)), None).await.unwrap();
     let base = state.open(first).await.unwrap();
-    let second = state.write(&base, &change(vec![3, 4], &some_rows(5))).await.unwrap();
+    let second = state.write(&base, &change(vec![3, 4], &some_rows(5)), None).await.unwrap();
     let all: Vec<_> = store.list(None).try_collect().await.unwrap();
     for object in all.iter().filter(|o| o.location.extension() == Some("json")) {
         let bytes = store.get(&object.location).await.unwrap().bytes().await.unwrap().to_vec();
@@ -136,15 +136,18 @@ async fn an_altered_state_is_noticed() {
 async fn ids_of_no_row_are_refused() {
     let state = state(Arc::new(InMemory::new()), &["id"]);
     let base = state.open(StateVersion(0)).await.unwrap();
-    let version = state.write(&base, &change(vec![], &some_rows(20))).await.unwrap();
+    let version = state.write(&base, &change(vec![], &some_rows(20)), None).await.unwrap();
     let base = state.open(version).await.unwrap();
     for id in [20, 1 << 40, u64::MAX] {
-        let refused = state.write(&base, &change(vec![id], &[])).await;
+        let refused = state.write(&base, &change(vec![id], &[]), None).await;
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
     }
-    let version = state.write(&base, &change(vec![3], &[])).await.unwrap();
+    let version = state.write(&base, &change(vec![3], &[]), None).await.unwrap();
     let again = state.open(version).await.unwrap();
-    assert_eq!(state.write(&again, &change(vec![3], &[])).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(
+        state.write(&again, &change(vec![3], &[]), None).await.unwrap_err().kind(),
+        ErrorKind::Invalid
+    );
 }
 
 #[tokio::test]
@@ -152,7 +155,7 @@ async fn emptying_and_killed_writes_leave_older_versions() {
     let disk = Arc::new(InMemory::new());
     let whole = state(Arc::<InMemory>::clone(&disk), &["id"]);
     let base = whole.open(StateVersion(0)).await.unwrap();
-    let version = whole.write(&base, &change(vec![], &some_rows(30))).await.unwrap();
+    let version = whole.write(&base, &change(vec![], &some_rows(30)), None).await.unwrap();
     for after in [false, true] {
         for operations in 0.. {
             // A copy: the versions that the killed ones leave would take one more try each.
@@ -161,7 +164,7 @@ async fn emptying_and_killed_writes_leave_older_versions() {
             let dying = state(Arc::<Mortal>::clone(&mortal), &["id"]);
             let end = async {
                 let base = dying.open(version).await?;
-                dying.write(&base, &change(vec![1], &some_rows(3))).await
+                dying.write(&base, &change(vec![1], &some_rows(3)), None).await
             };
             let end = end.await;
             if mortal.left() >= 0 {
@@ -187,12 +190,12 @@ async fn emptying_and_killed_writes_leave_older_versions() {
 async fn keys_of_a_lookup_are_distinct() {
     let state = state(Arc::new(InMemory::new()), &["id"]);
     let base = state.open(StateVersion(0)).await.unwrap();
-    let version = state.write(&base, &change(vec![], &some_rows(3))).await.unwrap();
+    let version = state.write(&base, &change(vec![], &some_rows(3)), None).await.unwrap();
     let base = state.open(version).await.unwrap();
     let once = plan(&["id"], &some_rows(2), Some(1));
-    let keys = once.keys.slice(0, 1);
+    let keys = once.keys.as_ref().unwrap().slice(0, 1);
     let twice = concat_batches(&keys.schema(), [&keys, &keys]).unwrap();
-    let refused = base.lookup(&LookupPlan { keys: twice, ..once }).await.err().unwrap();
+    let refused = base.lookup(&LookupPlan { keys: Some(twice), ..once }).await.err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     assert!(refused.to_string().contains("distinct"), "{refused}");
 }

@@ -121,7 +121,7 @@ async fn no_statistic_hides_a_row() {
         let snapshot = table.snapshot().await.unwrap();
         for value in &values {
             let keys = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(value)]).unwrap();
-            let plan = LookupPlan { keys, columns: None, bound: None };
+            let plan = LookupPlan { keys: Some(keys), columns: None, bound: None };
             let found: Vec<_> = snapshot.lookup(&plan).await.unwrap().try_collect().await.unwrap();
             assert_eq!(found.iter().map(|r| r.batch.num_rows()).sum::<usize>(), 1, "{value:?}");
         }

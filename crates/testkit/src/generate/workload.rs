@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::random::{Random, mix};
 use crate::reference::{Event, Op, Value};
 
 /// A large feed. Two equal workloads give equal changes.
@@ -90,48 +91,36 @@ impl Workload {
 
 struct State {
     workload: Workload,
-    random: u64,
+    random: Random,
     last: Option<Change>,
 }
 
 impl State {
     fn new(workload: &Workload) -> Self {
-        Self { workload: workload.clone(), random: workload.seed, last: None }
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.random) % bound.max(1)
-    }
-
-    fn happens(&mut self, percent: u8) -> bool {
-        self.below(100) < u64::from(percent)
+        Self { workload: workload.clone(), random: Random::new(workload.seed), last: None }
     }
 
     fn next(&mut self, at: u64) -> Change {
-        if self.happens(self.workload.duplicates)
+        if self.random.happens(self.workload.duplicates)
             && let Some(last) = self.last
         {
             return last;
         }
-        let hot = self.happens(self.workload.hot);
+        let hot = self.random.happens(self.workload.hot);
         let keys = if hot { self.workload.keys / 100 } else { self.workload.keys };
-        let key = self.below(keys);
-        let back = if self.happens(self.workload.late) { self.below(self.workload.lateness) + 1 } else { 0 };
+        let key = self.random.below(keys);
+        let back = if self.random.happens(self.workload.late) {
+            self.random.below(self.workload.lateness) + 1
+        } else {
+            0
+        };
         let seq = at.saturating_sub(back).max(1);
-        let delete = self.happens(self.workload.deletes);
+        let delete = self.random.happens(self.workload.deletes);
         let payload = mix(mix(key) ^ seq);
         let change = Change { key, seq, delete, payload, values: self.workload.values };
         self.last = Some(change);
         change
     }
-}
-
-/// The finalizer of splitmix64.
-fn mix(state: u64) -> u64 {
-    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    state ^ (state >> 31)
 }
 
 #[cfg(test)]

@@ -41,12 +41,22 @@ fn collect_leaves(path: Vec<String>, value: &Value, leaves: &mut Vec<(Vec<String
     }
 }
 
-/// The struct with all its leaves NULL.
-pub(super) fn blank(value: &Value) -> Value {
-    if let Value::Struct(fields) = value {
-        Value::fields(fields.iter().map(|(name, value)| (name.clone(), blank(value))))
-    } else {
-        Value::Null
+/// Adds the structs of a row to a shape: a row in which every leaf is NULL.
+pub(super) fn widen_shape(shape: &mut Row, row: &Row) {
+    for (column, value) in row {
+        widen(shape.entry(column.clone()).or_insert(Value::Null), value);
+    }
+}
+
+fn widen(shape: &mut Value, value: &Value) {
+    let Value::Struct(fields) = value else { return };
+    if shape.is_null() {
+        *shape = Value::fields(fields.iter().map(|(name, _)| (name.clone(), Value::Null)));
+    }
+    if let Value::Struct(shapes) = shape {
+        for ((_, shape), (_, value)) in shapes.iter_mut().zip(fields) {
+            widen(shape, value);
+        }
     }
 }
 

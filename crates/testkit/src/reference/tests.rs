@@ -258,6 +258,41 @@ fn ties_of_partial_updates_merge_leaf_by_leaf() {
     assert_eq!(scd2_of(&with_delete, "name age"), ["- 7 1 -", "Z 1 0 1"]);
 }
 
+/// An upsert that authors the whole row.
+fn whole(seq: i64, name: Option<&str>, age: Option<i64>) -> Event {
+    Event { authored: None, ..person(seq, name, age, "") }
+}
+
+#[test]
+fn whole_rows_are_settled_before_parts_are_merged() {
+    // The columns in the order of their names are `age`, `name`: of the whole rows (9, A) wins.
+    let (older, larger) = (whole(1, Some("Z"), Some(1)), whole(1, Some("A"), Some(9)));
+    let age = person(1, None, Some(5), "age");
+    let name = person(1, Some("M"), None, "name");
+    let expect = |events: &[&Event], row: &str| {
+        for arrival in crate::generate::every_arrival(events) {
+            let events: Vec<Event> = arrival.concat().into_iter().cloned().collect();
+            assert_eq!(scd1_of(&events, "name age"), [row]);
+        }
+    };
+    expect(&[&older, &larger], "A 9");
+    expect(&[&older, &larger, &age], "A 9");
+    expect(&[&older, &larger, &name], "M 9");
+    expect(&[&older, &age], "Z 5");
+    // Listing every column is authoring parts: such rows merge leaf by leaf.
+    let listed =
+        |event: &Event| Event { authored: person(1, None, None, "name age").authored, ..event.clone() };
+    expect(&[&listed(&older), &listed(&larger)], "Z 9");
+    expect(&[&listed(&older), &larger], "Z 9");
+}
+
+#[test]
+fn a_whole_row_inherits_nothing_whatever_it_ties_with() {
+    let events =
+        [person(1, Some("A"), Some(20), "name age"), whole(2, None, None), person(2, None, Some(3), "age")];
+    assert_eq!(scd1_of(&events, "name age"), ["- 3"]);
+}
+
 #[test]
 fn nested_structs_resolve_per_leaf() {
     let at = |seq, city: Option<&str>, zip: Option<i64>, sets: &str| Event {
@@ -271,6 +306,22 @@ fn nested_structs_resolve_per_leaf() {
     ];
     assert_eq!(scd1_of(&events, "at"), ["Rome.2"]);
     assert_eq!(scd1_of(&events[1..2], "at"), ["-.2"]);
+}
+
+#[test]
+fn a_struct_that_a_later_correction_sets_to_null_is_null() {
+    let known = |sys: i64, at: Value, sets: &str| Event {
+        sys: Some(sys.into()),
+        authored: Some(sets.split(' ').map(str::to_owned).collect()),
+        ..event("k", 1, Op::Upsert, &[("at", at), ("n", Value::Null)])
+    };
+    let oslo = Value::fields([("city", Value::text("Oslo")), ("zip", 1.into())]);
+    let zip = Value::fields([("city", Value::Null), ("zip", 2.into())]);
+    let mut events = vec![known(1, oslo, "at"), known(2, Value::Null, "at")];
+    let rows = |events: &[Event]| table(&bitemporal(&["k"], events), "at __SYSTEM_START_AT __SYSTEM_END_AT");
+    assert_eq!(rows(&events), ["- 2 -", "Oslo.1 1 2"]);
+    events.push(known(3, zip, "at.zip"));
+    assert_eq!(rows(&events), ["- 2 3", "-.2 3 -", "Oslo.1 1 2"]);
 }
 
 fn fact(v: &str, seq: &str, sys: &str) -> Event {

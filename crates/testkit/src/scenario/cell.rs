@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::Type;
+use super::{Physical, Type};
 use crate::reference::Value;
 
 /// Reads a cell of the given type.
@@ -28,6 +28,18 @@ pub fn parse_cell(text: &str, kind: &Type) -> Result<Value, String> {
     let value = cursor.value(kind)?;
     cursor.end()?;
     Ok(value)
+}
+
+/// Reads a cell of a column that may have a physical type.
+pub(super) fn parse_column_cell(
+    text: &str,
+    kind: &Type,
+    physical: Option<Physical>,
+) -> Result<Value, String> {
+    match physical {
+        Some(physical) if text.trim() != "NULL" => physical.parse(text.trim()),
+        _ => parse_cell(text, kind),
+    }
 }
 
 struct Cursor<'a> {
@@ -177,6 +189,14 @@ pub fn print_cell(value: &Value) -> String {
         return text.clone();
     }
     print_nested(value)
+}
+
+/// Writes a value of a column that may have a physical type.
+pub(super) fn print_column_cell(value: &Value, physical: Option<Physical>) -> String {
+    match physical {
+        Some(physical) if !value.is_null() => physical.print(value),
+        _ => print_cell(value),
+    }
 }
 
 fn needs_quotes(text: &str) -> bool {

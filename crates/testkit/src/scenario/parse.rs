@@ -2,13 +2,19 @@
 //!
 //! Files are trusted but typed by hand: an unknown directive, an unknown column or a row of the wrong length is an error.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::types::parse_fields;
-use super::{
-    Batch, BatchKind, Condition, SEQUENCE_AT, Scenario, Selection, Step, StoredAs, Table, Type, parse_cell,
-};
+use super::cell::parse_column_cell;
+use super::types::parse_columns;
+use super::{Batch, BatchKind, ColumnType, SEQUENCE_AT, Scenario, Selection, Step, StoredAs, Table};
+
+mod repetition;
+mod table;
+mod words;
+
+use repetition::Repetition;
+use words::{condition, names, selection, split_cells, strip_words, yes_or_no};
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +47,14 @@ pub fn parse(text: &str) -> Result<Scenario, ParseError> {
     parser.finish().map_err(|message| ParseError { line: last, message })
 }
 
+/// Which rows of a table arrive together.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Batching {
+    #[default]
+    Together,
+    RowByRow,
+}
+
 #[derive(Default)]
 struct Parser {
     scenario: Scenario,
@@ -51,13 +65,16 @@ struct Parser {
     /// Columns that some batch has carried.
     carried: BTreeSet<String>,
     /// Types of the columns of the table that is being read.
-    header: Vec<Type>,
+    header: Vec<ColumnType>,
     /// The last step wants a table and has no header yet.
     headless: bool,
+    batching: Batching,
+    /// The next row stands for many.
+    repeated: Option<Repetition>,
     batches: usize,
 }
 
-const OPTIONS: [&str; 13] = [
+const OPTIONS: [&str; 16] = [
     "title",
     "stored as",
     "types",
@@ -71,6 +88,9 @@ const OPTIONS: [&str; 13] = [
     "columns",
     "track history",
     "ignore null updates",
+    "unavailable value",
+    "permute",
+    "case sensitive",
 ];
 
 impl Parser {
@@ -80,9 +100,13 @@ impl Parser {
         }
         if let Some(row) = line.strip_prefix('|') {
             let row = row.strip_suffix('|').ok_or("a row ends with `|`")?;
-            return self.row(&split_cells(row)?);
+            return self.rows(&split_cells(row)?);
         }
         self.no_headless()?;
+        if let Some(repetition) = strip_words(line, "for") {
+            self.repeated = Some(Repetition::parse(repetition)?);
+            return Ok(());
+        }
         self.header.clear();
         for option in OPTIONS {
             if let Some(rest) = strip_words(line, option) {
@@ -111,14 +135,26 @@ impl Parser {
                     other => return Err(format!("unknown shape `{other}`: scd1, scd2 or bitemporal")),
                 }
             }
-            "types" => scenario.types = parse_fields(rest)?,
-            "keys" => scenario.keys = names(rest)?,
-            "sequence by" => scenario.sequence = names(rest)?,
+            "types" => {
+                for (name, (kind, physical)) in parse_columns(rest)? {
+                    scenario.physical.extend(physical.map(|physical| (name.clone(), physical)));
+                    scenario.types.push((name, kind));
+                }
+            }
+            "keys" => scenario.keys = if rest.is_empty() { vec![] } else { names(rest)? },
+            "sequence by" => {
+                let greatest = rest.strip_prefix("greatest(").and_then(|rest| rest.strip_suffix(')'));
+                scenario.greatest = greatest.is_some();
+                scenario.sequence = names(greatest.unwrap_or(rest))?;
+            }
             "system sequence by" => scenario.system_sequence = names(rest)?,
             "delete when" => scenario.delete_when = Some(condition(scenario, rest)?),
             "truncate when" => scenario.truncate_when = Some(condition(scenario, rest)?),
             "retract when" => scenario.retract_when = Some(condition(scenario, rest)?),
             "columns to update" => scenario.columns_to_update = Some(rest.to_owned()),
+            "unavailable value" => scenario.unavailable = Some(rest.to_owned()),
+            "permute" => scenario.permute = yes_or_no(rest)?,
+            "case sensitive" => scenario.fold_case = !yes_or_no(rest)?,
             "columns" => scenario.columns = selection(rest, "")?,
             "track history" => scenario.track_history = selection(rest, "on")?,
             _ => scenario.ignore_null_updates = Some(selection(rest, "on")?),
@@ -158,18 +194,24 @@ impl Parser {
     }
 
     fn step(&mut self, line: &str) -> Result<(), String> {
-        let step = if line == "batch" {
+        let step = if line == "batch" || line == "batches" {
+            self.batching = if line == "batches" { Batching::RowByRow } else { Batching::Together };
             if self.scenario.sequence.is_empty() {
                 return Err("a batch of changes needs `sequence by`".to_owned());
             }
             self.batch(BatchKind::Changes)
         } else if let Some(version) = strip_words(line, "snapshot") {
-            self.batch(BatchKind::Snapshot(parse_cell(version, &self.scenario.sequence_type())?))
+            self.batching = Batching::Together;
+            let physical = self.scenario.physical_of(SEQUENCE_AT);
+            let version = parse_column_cell(version, &self.scenario.sequence_type(), physical)?;
+            self.batch(BatchKind::Snapshot(version))
         } else if line == "crash before target" {
             self.crash = true;
             return Ok(());
         } else if line == "restart" {
             Step::Restart
+        } else if let Some(keys) = strip_words(line, "rekey") {
+            Step::Rekey(names(keys)?)
         } else if line == "expect target" {
             self.headless = true;
             Step::ExpectTarget(Table::default())
@@ -194,7 +236,13 @@ impl Parser {
     fn batch(&mut self, kind: BatchKind) -> Step {
         self.headless = true;
         self.batches += 1;
-        Step::Deliver(Batch { number: self.batches, kind, table: Table::default(), crash: self.crash })
+        Step::Deliver(Batch {
+            number: self.batches,
+            kind,
+            table: Table::default(),
+            types: BTreeMap::new(),
+            crash: self.crash,
+        })
     }
 
     fn replay(&self, which: &str) -> Result<Vec<usize>, String> {
@@ -208,68 +256,14 @@ impl Parser {
         names(which)?.into_iter().map(number).collect()
     }
 
-    fn row(&mut self, cells: &[String]) -> Result<(), String> {
-        let first = std::mem::take(&mut self.headless);
-        if first {
-            self.header = self.header_types(cells)?;
-        }
-        let (table, types) = match self.scenario.steps.last_mut() {
-            Some(Step::Deliver(batch)) if !self.header.is_empty() => (&mut batch.table, &self.header),
-            Some(Step::ExpectTarget(table)) if !self.header.is_empty() => (table, &self.header),
-            _ => return Err("this row belongs to no table".to_owned()),
-        };
-        if first {
-            table.columns = cells.to_vec();
-            return Ok(());
-        }
-        if cells.len() != types.len() {
-            return Err(format!("{} cells under a header of {}", cells.len(), types.len()));
-        }
-        let cell = |((text, kind), name): ((&String, &Type), &String)| {
-            parse_cell(text, kind).map_err(|message| format!("column `{name}`: {message}"))
-        };
-        let row = cells.iter().zip(types).zip(&table.columns).map(cell).collect::<Result<_, _>>()?;
-        table.rows.push(row);
-        Ok(())
-    }
-
-    fn header_types(&mut self, columns: &[String]) -> Result<Vec<Type>, String> {
-        if let Some(twice) = columns.iter().enumerate().find(|(at, name)| columns[..*at].contains(name)) {
-            return Err(format!("column `{}` stands twice in the header", twice.1));
-        }
-        let (known, required): (_, Vec<String>) = match self.scenario.steps.last() {
-            Some(Step::ExpectTarget(_)) => {
-                let known = self.scenario.target_columns();
-                let carried = |name: &String| self.carried.contains(name) || name.starts_with("__");
-                let required = known.iter().map(|(name, _)| name.clone()).filter(carried);
-                let required = required.filter(|name| name != SEQUENCE_AT).collect();
-                (known, required)
-            }
-            Some(Step::Deliver(batch)) => {
-                self.carried.extend(columns.iter().cloned());
-                let (keys, sequences) = (&self.scenario.keys, &self.scenario.sequence);
-                let required = match batch.kind {
-                    BatchKind::Changes => {
-                        keys.iter().chain(sequences).chain(&self.scenario.system_sequence).cloned().collect()
-                    }
-                    BatchKind::Snapshot(_) => keys.clone(),
-                };
-                (self.scenario.types.clone(), required)
-            }
-            _ => return Err("this row belongs to no table".to_owned()),
-        };
-        if let Some(missing) = required.iter().find(|name| !columns.contains(name)) {
-            return Err(format!("the header lacks column `{missing}`"));
-        }
-        let kind = |column: &String| {
-            let found = known.iter().find(|(name, _)| name == column);
-            found.map(|(_, kind)| kind.clone()).ok_or_else(|| format!("unknown column `{column}`"))
-        };
-        columns.iter().map(kind).collect()
-    }
-
     fn no_headless(&self) -> Result<(), String> {
-        if self.headless { Err("the step before lacks a table header".to_owned()) } else { Ok(()) }
+        if self.headless {
+            Err("the step before lacks a table header".to_owned())
+        } else if self.repeated.is_some() {
+            Err("`for` stands before a row".to_owned())
+        } else {
+            Ok(())
+        }
     }
 
     fn finish(mut self) -> Result<Scenario, String> {
@@ -282,71 +276,10 @@ impl Parser {
         if !self.scenario.steps.last().is_some_and(expects) {
             return Err("a scenario ends with an expectation".to_owned());
         }
+        let fixed = |step: &Step| matches!(step, Step::ExpectError(_) | Step::Rekey(_));
+        if self.scenario.permute && self.scenario.steps.iter().any(fixed) {
+            return Err("what is refused depends on the arrival: no `permute yes` here".to_owned());
+        }
         Ok(self.scenario)
     }
-}
-
-/// The rest of the line, if it starts with these words.
-fn strip_words<'a>(line: &'a str, words: &str) -> Option<&'a str> {
-    let rest = line.strip_prefix(words)?;
-    if rest.is_empty() || rest.starts_with(' ') { Some(rest.trim()) } else { None }
-}
-
-fn names(list: &str) -> Result<Vec<String>, String> {
-    let names: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).collect();
-    if names.iter().any(String::is_empty) {
-        Err(format!("`{list}` is not a list of names"))
-    } else {
-        Ok(names)
-    }
-}
-
-/// `a, b` after the given word, or `except a, b`, or nothing at all.
-fn selection(text: &str, word: &str) -> Result<Selection, String> {
-    if text.is_empty() {
-        Ok(Selection::All)
-    } else if text == "except" {
-        Ok(Selection::Except(vec![]))
-    } else if let Some(list) = strip_words(text, "except") {
-        Ok(Selection::Except(names(list)?))
-    } else if word.is_empty() {
-        Ok(Selection::Only(names(text)?))
-    } else if let Some(list) = strip_words(text, word) {
-        Ok(Selection::Only(names(list)?))
-    } else {
-        Err(format!("expected `{word}` or `except` before `{text}`"))
-    }
-}
-
-fn condition(scenario: &Scenario, text: &str) -> Result<Condition, String> {
-    let (column, value) = text.split_once('=').ok_or("a condition is `column = value`")?;
-    let column = column.trim().to_owned();
-    let kind = scenario
-        .type_of(&column)
-        .ok_or_else(|| format!("unknown column `{column}` (`types` comes first)"))?;
-    Ok(Condition { value: parse_cell(value, kind)?, column })
-}
-
-/// The cells between the outer bars. A bar within quotes is text.
-fn split_cells(row: &str) -> Result<Vec<String>, String> {
-    let mut cells = vec![String::new()];
-    let (mut quoted, mut escaped) = (false, false);
-    for character in row.chars() {
-        match character {
-            '"' if !escaped => quoted = !quoted,
-            '|' if !quoted => {
-                cells.push(String::new());
-                continue;
-            }
-            _ => {}
-        }
-        escaped = quoted && character == '\\' && !escaped;
-        if let Some(cell) = cells.last_mut() {
-            cell.push(character);
-        }
-    }
-    if quoted {
-        return Err("a quote is not closed".to_owned());
-    }
-    Ok(cells.into_iter().map(|cell| cell.trim().to_owned()).collect())
 }

@@ -2,8 +2,12 @@
 
 use std::fmt::Write;
 
-use super::types::print_fields;
-use super::{Batch, BatchKind, Condition, Scenario, Selection, Step, StoredAs, Table, print_cell};
+use super::cell::print_column_cell;
+use super::types::print_column_type;
+use super::{
+    Batch, BatchKind, Condition, Physical, SEQUENCE_AT, Scenario, Selection, Step, StoredAs, Table,
+    print_cell,
+};
 
 /// Writes a scenario so that [`parse`](super::parse) reads it. Comments are not part of a scenario.
 pub fn print(scenario: &Scenario) -> String {
@@ -14,15 +18,16 @@ pub fn print(scenario: &Scenario) -> String {
     for step in &scenario.steps {
         text.push('\n');
         match step {
-            Step::Deliver(batch) => print_batch(batch, &mut text),
+            Step::Deliver(batch) => print_batch(scenario, batch, &mut text),
             Step::Replay(numbers) => {
                 let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
                 _ = writeln!(text, "replay {}", numbers.join(", "));
             }
             Step::Restart => text.push_str("restart\n"),
+            Step::Rekey(keys) => _ = writeln!(text, "{}", format!("rekey {}", keys.join(", ")).trim_end()),
             Step::ExpectTarget(table) => {
                 text.push_str("expect target\n");
-                print_table(table, &mut text);
+                print_table(&table.columns, table, |column| scenario.physical_of(column), &mut text);
             }
             Step::ExpectError(condition) => _ = writeln!(text, "expect error {condition}"),
         }
@@ -36,17 +41,22 @@ fn options(scenario: &Scenario) -> Vec<(&'static str, String)> {
         StoredAs::Scd2 => "scd2",
         StoredAs::Bitemporal => "bitemporal",
     };
+    let column = |(name, kind): &(String, _)| {
+        format!("{name} {}", print_column_type(kind, scenario.physical.get(name).copied()))
+    };
     let mut options = vec![
         ("title", scenario.title.clone()),
         ("stored as", shape.to_owned()),
-        ("types", print_fields(&scenario.types)),
+        ("types", scenario.types.iter().map(column).collect::<Vec<_>>().join(", ")),
         ("keys", scenario.keys.join(", ")),
     ];
+    let sequence = scenario.sequence.join(", ");
+    let sequence = if scenario.greatest { format!("greatest({sequence})") } else { sequence };
     for (option, names) in
-        [("sequence by", &scenario.sequence), ("system sequence by", &scenario.system_sequence)]
+        [("sequence by", sequence), ("system sequence by", scenario.system_sequence.join(", "))]
     {
         if !names.is_empty() {
-            options.push((option, names.join(", ")));
+            options.push((option, names));
         }
     }
     let conditions = [
@@ -71,6 +81,15 @@ fn options(scenario: &Scenario) -> Vec<(&'static str, String)> {
     if let Some(mask) = &scenario.columns_to_update {
         options.push(("columns to update", mask.clone()));
     }
+    if let Some(marker) = &scenario.unavailable {
+        options.push(("unavailable value", marker.clone()));
+    }
+    if scenario.fold_case {
+        options.push(("case sensitive", "no".to_owned()));
+    }
+    if scenario.permute {
+        options.push(("permute", "yes".to_owned()));
+    }
     options
 }
 
@@ -82,25 +101,43 @@ fn print_selection(selection: &Selection, word: &str) -> String {
     }
 }
 
-fn print_batch(batch: &Batch, text: &mut String) {
+fn print_batch(scenario: &Scenario, batch: &Batch, text: &mut String) {
     if batch.crash {
         text.push_str("crash before target\n");
     }
     match &batch.kind {
         BatchKind::Changes => text.push_str("batch\n"),
-        BatchKind::Snapshot(version) => _ = writeln!(text, "snapshot {}", print_cell(version)),
+        BatchKind::Snapshot(version) => {
+            let version = print_column_cell(version, scenario.physical_of(SEQUENCE_AT));
+            _ = writeln!(text, "snapshot {version}");
+        }
     }
-    print_table(&batch.table, text);
+    let header = |name: &String| match batch.types.get(scenario.declared(name)) {
+        Some((kind, physical)) => format!("{name} {}", print_column_type(kind, *physical)),
+        None => name.clone(),
+    };
+    let header: Vec<String> = batch.table.columns.iter().map(header).collect();
+    let physical = |column: &str| match batch.types.get(scenario.declared(column)) {
+        Some((_, physical)) => *physical,
+        None => scenario.physical_of(scenario.declared(column)),
+    };
+    print_table(&header, &batch.table, physical, text);
 }
 
-/// Writes a table with its columns aligned.
-pub(super) fn print_table(table: &Table, text: &mut String) {
-    let rows = table.rows.iter().map(|row| row.iter().map(print_cell).collect());
-    let lines: Vec<Vec<String>> = std::iter::once(table.columns.clone()).chain(rows).collect();
+/// Writes a table under a header, with its columns aligned.
+pub(super) fn print_table(
+    header: &[String],
+    table: &Table,
+    physical: impl Fn(&str) -> Option<Physical>,
+    text: &mut String,
+) {
+    let cell = |(value, column): (_, &String)| print_column_cell(value, physical(column));
+    let rows = table.rows.iter().map(|row| row.iter().zip(&table.columns).map(cell).collect());
+    let lines: Vec<Vec<String>> = std::iter::once(header.to_vec()).chain(rows).collect();
     let width = |column: usize| {
         lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
     for line in lines {
         text.push('|');
         for (cell, width) in line.iter().zip(&widths) {

@@ -1,5 +1,6 @@
 //! Does a subject do what a scenario says?
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use super::print::print_table;
@@ -12,7 +13,8 @@ use crate::reference::{Row, Value};
 /// 1. A refused batch leaves the target as it was; the message holds the name of the condition.
 /// 2. After [`Subject::restart`] the subject knows what it made durable, and nothing else.
 pub trait Subject {
-    /// Applies a batch to the end. A replay brings a batch of the same number once more.
+    /// Applies a batch to the end. A replay brings a batch of the same number once more. The scenario is what the flow
+    /// means now: its keys may differ from those at the start.
     ///
     /// # Errors
     /// Why the batch was refused, the name of the condition first.
@@ -69,6 +71,7 @@ impl std::error::Error for Failure {}
 /// The first step that fails.
 pub fn run(scenario: &Scenario, subject: &mut dyn Subject) -> Result<(), Failure> {
     let batches: Vec<&Batch> = scenario.batches().collect();
+    let mut flow = scenario.clone();
     let mut batch = 0;
     for (at, step) in scenario.steps.iter().enumerate() {
         let refusal = match scenario.steps.get(at + 1) {
@@ -78,13 +81,17 @@ pub fn run(scenario: &Scenario, subject: &mut dyn Subject) -> Result<(), Failure
         let outcome = match step {
             Step::Deliver(delivered) => {
                 batch = delivered.number;
-                deliver(scenario, delivered, refusal, subject)
+                deliver(&flow, delivered, refusal, subject)
             }
             Step::Replay(numbers) => numbers.iter().try_for_each(|number| {
                 let again = number.checked_sub(1).and_then(|at| batches.get(at)).ok_or("no such batch")?;
-                verdict(subject.apply(scenario, again), refusal)
+                verdict(subject.apply(&flow, again), refusal)
             }),
             Step::Restart => subject.restart(),
+            Step::Rekey(keys) => {
+                keys.clone_into(&mut flow.keys);
+                Ok(())
+            }
             Step::ExpectTarget(expected) => {
                 subject.target().and_then(|rows| compare(scenario, expected, rows))
             }
@@ -133,22 +140,38 @@ fn compare(scenario: &Scenario, expected: &Table, rows: Vec<Row>) -> Result<(), 
         };
         row.into_iter().filter(|(name, value)| listed(name) || !unmentioned(name, value)).collect()
     };
-    let mut surplus: Vec<Row> = rows.into_iter().map(as_shown).collect();
-    let mut missing = Vec::new();
-    for row in &expected.rows {
-        let row: Row = expected.columns.iter().cloned().zip(row.iter().cloned()).collect();
-        match surplus.iter().position(|found| *found == row) {
-            Some(at) => drop(surplus.swap_remove(at)),
-            None => missing.push(row),
-        }
-    }
+    let columns = &expected.columns;
+    let as_row = |row: &Vec<Value>| -> Row { columns.iter().cloned().zip(row.iter().cloned()).collect() };
+    let (missing, surplus) =
+        apart(expected.rows.iter().map(as_row).collect(), rows.into_iter().map(as_shown).collect());
     if missing.is_empty() && surplus.is_empty() {
         return Ok(());
     }
-    Err(difference(&expected.columns, missing, surplus))
+    Err(difference(scenario, &expected.columns, missing, surplus))
 }
 
-fn difference(columns: &[String], missing: Vec<Row>, surplus: Vec<Row>) -> String {
+/// What only the one and what only the other multiset holds.
+fn apart(mut left: Vec<Row>, mut right: Vec<Row>) -> (Vec<Row>, Vec<Row>) {
+    left.sort();
+    right.sort();
+    let (mut only_left, mut only_right) = (Vec::new(), Vec::new());
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    while let Some(order) = match (left.peek(), right.peek()) {
+        (Some(left), Some(right)) => Some(left.cmp(right)),
+        (Some(_), None) => Some(Ordering::Less),
+        (None, Some(_)) => Some(Ordering::Greater),
+        (None, None) => None,
+    } {
+        match order {
+            Ordering::Less => only_left.extend(left.next()),
+            Ordering::Greater => only_right.extend(right.next()),
+            Ordering::Equal => drop((left.next(), right.next())),
+        }
+    }
+    (only_left, only_right)
+}
+
+fn difference(scenario: &Scenario, columns: &[String], missing: Vec<Row>, surplus: Vec<Row>) -> String {
     let mut columns = columns.to_vec();
     for name in surplus.iter().flat_map(Row::keys) {
         if !columns.contains(name) {
@@ -164,8 +187,9 @@ fn difference(columns: &[String], missing: Vec<Row>, surplus: Vec<Row>) -> Strin
     };
     let mut lines = [side("missing", missing), side("surplus", surplus)].concat();
     lines.sort_by(|left, right| left.get(1..).cmp(&right.get(1..)));
-    let columns = std::iter::once(String::new()).chain(columns).collect();
+    let columns: Vec<String> = std::iter::once(String::new()).chain(columns).collect();
     let mut text = "the target differs\n".to_owned();
-    print_table(&Table { columns, rows: lines }, &mut text);
+    let table = Table { columns, rows: lines };
+    print_table(&table.columns, &table, |column| scenario.physical_of(column), &mut text);
     text
 }

@@ -22,6 +22,14 @@ impl ReferenceSubject {
 
 impl Subject for ReferenceSubject {
     fn apply(&mut self, scenario: &Scenario, batch: &Batch) -> Result<(), String> {
+        scenario.check_definition()?;
+        if scenario.keys != self.scenario.keys {
+            return Err(format!(
+                "AUTOCDC_INVALID_STATE.KEY_SCHEMA_DRIFT: the keys were {:?}",
+                self.scenario.keys
+            ));
+        }
+        scenario.check_types(batch)?;
         let events = scenario.events(batch)?;
         if let BatchKind::Snapshot(version) = &batch.kind {
             if self.version.as_ref().is_some_and(|last| last >= version) {

@@ -1,5 +1,7 @@
 //! How is a column's type written?
 
+use super::Physical;
+
 /// The type of a column, as far as scenarios tell types apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
@@ -20,6 +22,9 @@ pub enum Type {
     /// `map(type, type)`
     Map(Box<Type>, Box<Type>),
 }
+
+/// How the values of a column compare, and what holds them if that is not obvious.
+pub type ColumnType = (Type, Option<Physical>);
 
 /// Reads a type.
 ///
@@ -51,15 +56,43 @@ pub fn parse_type(text: &str) -> Result<Type, String> {
         return Ok(Type::Map(Box::new(parse_type(key)?), Box::new(parse_type(value)?)));
     }
     Err(format!(
-        "unknown type `{text}`; known are bool, int, float, text, bytes, struct(..), list(..), map(..)"
+        "unknown type `{text}`; known are bool, int, float, text, bytes, struct(..), list(..), map(..), and for columns \
+         int32, timestamp(..), decimal(..)"
     ))
 }
 
+/// Reads the type of a column, which may be a physical one.
+pub(super) fn parse_column_type(text: &str) -> Result<ColumnType, String> {
+    match Physical::named(text.trim()) {
+        Some(physical) => Ok((physical.logical(), Some(physical))),
+        None => Ok((parse_type(text)?, None)),
+    }
+}
+
+/// Writes the type of a column, the physical one where there is one.
+pub(super) fn print_column_type(kind: &Type, physical: Option<Physical>) -> String {
+    physical.map_or_else(|| print_type(kind), Physical::name)
+}
+
+/// Reads `name type, name type`, where the types of columns may be physical.
+pub(super) fn parse_columns(text: &str) -> Result<Vec<(String, ColumnType)>, String> {
+    split_outside_parentheses(text)
+        .into_iter()
+        .map(|text| {
+            let (name, kind) = name_and_type(text)?;
+            Ok((name.to_owned(), parse_column_type(kind)?))
+        })
+        .collect()
+}
+
+fn name_and_type(text: &str) -> Result<(&str, &str), String> {
+    text.trim().split_once(' ').ok_or_else(|| format!("`{text}` is not a name and a type"))
+}
+
 /// Reads `name type, name type`.
-pub(super) fn parse_fields(text: &str) -> Result<Vec<(String, Type)>, String> {
+fn parse_fields(text: &str) -> Result<Vec<(String, Type)>, String> {
     let field = |text: &str| {
-        let (name, kind) =
-            text.trim().split_once(' ').ok_or_else(|| format!("`{text}` is not a name and a type"))?;
+        let (name, kind) = name_and_type(text)?;
         Ok((name.to_owned(), parse_type(kind)?))
     };
     split_outside_parentheses(text).into_iter().map(field).collect()
@@ -92,6 +125,6 @@ pub fn print_type(kind: &Type) -> String {
     }
 }
 
-pub(super) fn print_fields(fields: &[(String, Type)]) -> String {
+fn print_fields(fields: &[(String, Type)]) -> String {
     fields.iter().map(|(name, kind)| format!("{name} {}", print_type(kind))).collect::<Vec<_>>().join(", ")
 }
