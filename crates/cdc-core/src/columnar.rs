@@ -6,13 +6,13 @@
 
 pub(crate) mod canonical;
 pub(crate) mod gather;
+mod history;
+mod horizon;
 pub mod keys;
 pub(crate) mod leaves;
 pub(crate) mod ordinals;
 pub(crate) mod payload;
 pub(crate) mod print;
-mod history;
-mod horizon;
 mod scd1;
 mod scd2;
 
@@ -66,7 +66,10 @@ impl CdcSpec {
             (StoredAs::Scd2 | StoredAs::Bitemporal, _) => {
                 let (at_least, last) = extremes(&index, &changes.sequence)?;
                 let until = Some((names::START_AT.to_owned(), last));
-                Lookup { columns: None, bound: Some(Bound { column: names::END_AT.to_owned(), at_least, until }) }
+                Lookup {
+                    columns: None,
+                    bound: Some(Bound { column: names::END_AT.to_owned(), at_least, until }),
+                }
             }
         };
         let keys = changes.truncate.is_none().then_some(keys);
@@ -131,9 +134,10 @@ fn extremes(index: &KeyIndex, values: &ArrayRef) -> Result<(ArrayRef, ArrayRef),
 /// The schema of the side rows that come: that of the spec, and what stored ones have besides.
 fn side_schema(spec: &CdcSpec, prior: &Prior) -> SchemaRef {
     let stored = prior.hidden.batch.schema();
-    let further = stored.fields().iter().filter(|field| {
-        names::is_reserved(field.name()) && spec.side.field_with_name(field.name()).is_err()
-    });
+    let further = stored
+        .fields()
+        .iter()
+        .filter(|field| names::is_reserved(field.name()) && spec.side.field_with_name(field.name()).is_err());
     let further: Vec<FieldRef> = further.cloned().collect();
     if further.is_empty() {
         return SchemaRef::clone(&spec.side);

@@ -65,15 +65,8 @@ impl SideKind {
 
     /// The kind with this code, or `None` for a code that this version does not know.
     pub fn from_code(code: i8) -> Option<Self> {
-        [
-            Self::Delete,
-            Self::Interior,
-            Self::Tail,
-            Self::Author,
-            Self::Upsert,
-            Self::Retract,
-            Self::Change,
-        ]
-        .into_iter().find(|kind| kind.code() == code)
+        [Self::Delete, Self::Interior, Self::Tail, Self::Author, Self::Upsert, Self::Retract, Self::Change]
+            .into_iter()
+            .find(|kind| kind.code() == code)
     }
 }

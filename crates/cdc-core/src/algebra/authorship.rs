@@ -145,7 +145,8 @@ pub(crate) fn fold<Row: Copy>(
     let whole_is_shown = shown.iter().any(|column| column.at == whole_at);
     let all_at_newest = shown.iter().all(|column| column.at == Some(newest_at));
     let plain = all_at_newest
-        && (*by_column || (whole_at == Some(newest_at) && shown.iter().all(|column| column.partial.is_none())));
+        && (*by_column
+            || (whole_at == Some(newest_at) && shown.iter().all(|column| column.partial.is_none())));
     let mut authors = Vec::new();
     if !plain {
         let kept = whole.filter(|_| whole_is_shown);
@@ -254,8 +255,7 @@ fn partial_authors<Row: Copy>(
     let author = |at: Ordinal| {
         let here = || partial().filter(|(_, column_at, _)| *column_at == at);
         let beside_whole = whole_at == Some(upsert(at));
-        let row =
-            live.iter().find(|entry| entry.at == upsert(at) && entry.authored != Authored::Whole)?.row;
+        let row = live.iter().find(|entry| entry.at == upsert(at) && entry.authored != Authored::Whole)?.row;
         Some(Author {
             known: Known { at, row },
             columns: Some(here().map(|(column, _, _)| column).collect()),

@@ -64,7 +64,13 @@ pub(crate) fn beliefs<Row: Copy, Same: Fn(&Filled<Row>, &Filled<Row>) -> bool>(
 ) -> Vec<Belief<Row>> {
     let known = told.partition_point(|event| event.system < from);
     let (before, after) = told.split_at(known);
-    let mut walk = Walk { values, nodes: BTreeMap::new(), bounds: BTreeMap::new(), shown: BTreeMap::new(), ended: Vec::new() };
+    let mut walk = Walk {
+        values,
+        nodes: BTreeMap::new(),
+        bounds: BTreeMap::new(),
+        shown: BTreeMap::new(),
+        ended: Vec::new(),
+    };
     walk.start(before);
     for moment in after.chunk_by(|a, b| a.system == b.system) {
         walk.learn(moment);
@@ -112,7 +118,8 @@ impl<Row: Copy, Same: Fn(&Filled<Row>, &Filled<Row>) -> bool> Walk<'_, Row, Same
     /// The belief from which the walk sets out.
     fn start(&mut self, told: &[Told<Row>]) {
         for event in told {
-            let node = self.nodes.entry(event.at).or_insert_with(|| Node { step: Step::default(), filled: None });
+            let node =
+                self.nodes.entry(event.at).or_insert_with(|| Node { step: Step::default(), filled: None });
             node.step.take(event.op, event.write.as_ref());
         }
         let mut before: Option<Filled<Row>> = None;
@@ -136,7 +143,8 @@ impl<Row: Copy, Same: Fn(&Filled<Row>, &Filled<Row>) -> bool> Walk<'_, Row, Same
         let Some(system) = moment.first().map(|event| event.system) else { return };
         let mut touched: BTreeSet<Ordinal> = BTreeSet::new();
         for event in moment {
-            let node = self.nodes.entry(event.at).or_insert_with(|| Node { step: Step::default(), filled: None });
+            let node =
+                self.nodes.entry(event.at).or_insert_with(|| Node { step: Step::default(), filled: None });
             node.step.take(event.op, event.write.as_ref());
             touched.insert(event.at);
         }
@@ -207,7 +215,9 @@ impl<Row: Copy, Same: Fn(&Filled<Row>, &Filled<Row>) -> bool> Walk<'_, Row, Same
     fn show(&mut self, at: Ordinal, system: Ordinal) {
         let version = self.version(at);
         let alike = match (&version, self.shown.get(&at)) {
-            (Some((end, values)), Some(shown)) => *end == shown.end && (self.values.same)(values, &shown.values),
+            (Some((end, values)), Some(shown)) => {
+                *end == shown.end && (self.values.same)(values, &shown.values)
+            }
             (None, None) => true,
             _ => false,
         };

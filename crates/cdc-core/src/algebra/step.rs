@@ -92,7 +92,12 @@ impl<Row: Copy> Step<Row> {
     }
 
     /// The row after this sequence. `null` is a row whose leaves are NULL.
-    pub(crate) fn apply(&self, before: Option<&Filled<Row>>, leaves: usize, null: Row) -> Option<Filled<Row>> {
+    pub(crate) fn apply(
+        &self,
+        before: Option<&Filled<Row>>,
+        leaves: usize,
+        null: Row,
+    ) -> Option<Filled<Row>> {
         let inherited = before.filter(|_| !self.reset);
         let Some(write) = &self.write else { return inherited.cloned() };
         let base = write.whole.map(Filled::Whole);
@@ -100,7 +105,8 @@ impl<Row: Copy> Step<Row> {
         if write.leaves.is_empty() {
             return Some(base.cloned().unwrap_or(Filled::Whole(null)));
         }
-        let mut filled: Vec<Row> = (0..leaves).map(|leaf| base.and_then(|base| base.leaf(leaf)).unwrap_or(null)).collect();
+        let mut filled: Vec<Row> =
+            (0..leaves).map(|leaf| base.and_then(|base| base.leaf(leaf)).unwrap_or(null)).collect();
         for &(leaf, row) in &write.leaves {
             if let Some(slot) = filled.get_mut(leaf) {
                 *slot = row;

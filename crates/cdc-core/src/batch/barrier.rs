@@ -9,7 +9,12 @@ use crate::{algebra::order::Op, error::CdcError, spec::CdcSpec};
 
 impl ChangeBatch {
     /// These changes, and for each row of the target an event of its key: a barrier at `at`, an array of length 1.
-    pub(crate) fn with_barrier(&self, spec: &CdcSpec, target: &RecordBatch, at: &ArrayRef) -> Result<Self, CdcError> {
+    pub(crate) fn with_barrier(
+        &self,
+        spec: &CdcSpec,
+        target: &RecordBatch,
+        at: &ArrayRef,
+    ) -> Result<Self, CdcError> {
         let rows = target.num_rows();
         let keys = spec.key_columns(target)?;
         let column = |(place, field): (usize, &arrow_schema::FieldRef)| {

@@ -20,7 +20,7 @@ use self::{
     sources::Sources,
     stored::{Event, Key, Origin},
 };
-use super::{Ties, check_len, horizon::Horizon, keys::KeyIndex, scd1::ids, side_schema, unchanged};
+use super::{Ties, check_len, keys::KeyIndex, scd1::ids, side_schema, unchanged};
 use crate::{
     barriers::{BarrierKind, Barriers, Keep},
     batch::{ChangeBatch, Counts, Prior, Reconciled, Reconciliation, RowChanges},
@@ -34,7 +34,9 @@ pub(super) fn is_needed(spec: &CdcSpec, prior: &Prior) -> bool {
     let lists = prior.hidden.batch.column_by_name(names::AUTHORED);
     spec.stored_as == StoredAs::Bitemporal
         || spec.is_partial()
-        || lists.and_then(|lists| lists.as_list_opt::<i32>()).is_some_and(|lists| lists.null_count() < lists.len())
+        || lists
+            .and_then(|lists| lists.as_list_opt::<i32>())
+            .is_some_and(|lists| lists.null_count() < lists.len())
 }
 
 /// What is to change: rows of the prior that go, rows that come.
@@ -44,8 +46,14 @@ struct Effects {
     hidden_gone: Vec<u32>,
     visible: Vec<Row>,
     hidden: Vec<Row>,
-    deleted: u64,
-    past_beliefs: u64,
+    counts: Counts,
+}
+
+impl Effects {
+    fn count_past_beliefs(&mut self, rewritten: u64) {
+        let count = &mut self.counts.past_beliefs_rewritten;
+        *count = count.saturating_add(rewritten);
+    }
 }
 
 pub(super) fn reconcile(
@@ -57,8 +65,6 @@ pub(super) fn reconcile(
     check_len(&prior.hidden.batch, "side rows")?;
     let index = KeyIndex::new(&spec.key_columns(&changes.rows)?)?;
     let sources = Sources::new(spec, prior, changes)?;
-    let horizon = Horizon::new(prior, &changes.sequence)?;
-    let mut counts = Counts { events: changes.len() as u64, ..Counts::default() };
     let mut ties = Ties::default();
     let mut effects = Effects::default();
     for (group, key) in (0_u32..).zip(stored::keys(spec, &sources, &index)?) {
@@ -69,18 +75,20 @@ pub(super) fn reconcile(
         };
         match spec.stored_as {
             StoredAs::Bitemporal => {
-                beliefs::reconcile(spec, &sources, &key, &mut counts, &mut effects, &mut lost)?;
+                beliefs::reconcile(spec, &sources, &key, &mut effects, &mut lost)?;
             }
             StoredAs::Scd1 | StoredAs::Scd2 => {
-                versions::reconcile(spec, &sources, key, &horizon, &mut counts, &mut effects, &mut lost)?;
+                versions::reconcile(spec, &sources, key, &mut effects, &mut lost)?;
             }
         }
     }
     ties.check(spec, &index, changes)?;
-    counts.tied = ties.count;
-    counts.upserted = effects.visible.len() as u64;
-    counts.deleted = effects.deleted;
-    counts.past_beliefs_rewritten = effects.past_beliefs;
+    let counts = Counts {
+        events: changes.len() as u64,
+        tied: ties.count,
+        upserted: effects.visible.len() as u64,
+        ..effects.counts
+    };
     let barriers = system_time(spec, prior, changes)?;
     let nothing = effects.visible.is_empty()
         && effects.hidden.is_empty()

@@ -3,12 +3,7 @@
 use arrow_array::ArrayRef;
 
 use super::ordinals::ordinals;
-use crate::{
-    algebra::order::Ordinal,
-    barriers::BarrierKind,
-    batch::Prior,
-    error::CdcError,
-};
+use crate::{algebra::order::Ordinal, barriers::BarrierKind, batch::Prior, error::CdcError};
 
 /// The greatest sequence of a collected tombstone, against the sequences of a batch.
 pub(super) struct Horizon {

@@ -7,7 +7,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, BooleanArray, StructArray, cast::AsArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, StructArray, cast::AsArray, new_null_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
 use arrow_select::nullif::nullif;
@@ -65,6 +65,17 @@ impl Leaves {
     /// Type of each leaf.
     pub(crate) fn types(&self) -> impl Iterator<Item = &DataType> {
         self.paths.iter().map(|path| &path.data_type)
+    }
+
+    /// The leaves of a row in which nothing is set.
+    pub(crate) fn null_row(&self) -> Vec<ArrayRef> {
+        let leaf = |path: &Path| -> ArrayRef {
+            if path.is_presence {
+                return Arc::new(BooleanArray::from(vec![false]));
+            }
+            new_null_array(&path.data_type, 1)
+        };
+        self.paths.iter().map(leaf).collect()
     }
 
     /// The leaves of a column.

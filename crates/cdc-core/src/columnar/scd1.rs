@@ -11,10 +11,13 @@ pub(super) mod floor;
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Int8Array, Int64Array, RecordBatch, UInt32Array, UInt64Array, new_null_array};
+use arrow_array::{
+    Array, ArrayRef, Int8Array, Int64Array, RecordBatch, UInt32Array, UInt64Array, new_null_array,
+};
 use arrow_schema::SchemaRef;
 use arrow_select::{concat::concat_batches, take::take};
 
+use self::floor::Floor;
 use super::{
     Ties, check_len, column,
     gather::{by_group, column_or_null},
@@ -26,7 +29,6 @@ use super::{
     payload::{PayloadOrder, RowRef},
     row_number, side_schema, unchanged,
 };
-use self::floor::Floor;
 use crate::{
     algebra::order::{Event, Op, Ordinal, Relation, relate},
     batch::{ChangeBatch, Counts, Lookup, Prior, Reconciled, Reconciliation, RowChanges},
@@ -428,7 +430,8 @@ impl Effects {
                 }
                 names::APPLIED_AT => {
                     let is_delete = |kind: SideKind| kind == SideKind::Delete;
-                    let applied = |(_, kind): &(u32, SideKind)| input.changes.applied_at.filter(|_| is_delete(*kind));
+                    let applied =
+                        |(_, kind): &(u32, SideKind)| input.changes.applied_at.filter(|_| is_delete(*kind));
                     Ok(Arc::new(self.hidden.iter().map(applied).collect::<Int64Array>()))
                 }
                 _ => Ok(new_null_array(field.data_type(), rows.len())),

@@ -19,7 +19,6 @@ use crate::{
         order::{Op, Ordinal},
         step::Filled,
     },
-    batch::Counts,
     error::CdcError,
     side::SideKind,
     spec::{CdcSpec, SystemTime},
@@ -29,7 +28,6 @@ pub(super) fn reconcile(
     spec: &CdcSpec,
     sources: &Sources<'_>,
     key: &Key,
-    counts: &mut Counts,
     effects: &mut Effects,
     lost: &mut impl FnMut(u64, RowRef),
 ) -> Result<(), CdcError> {
@@ -38,7 +36,7 @@ pub(super) fn reconcile(
     if spec.system_time == SystemTime::Monotonic {
         drop_known(sources, &events, &mut new);
     }
-    count_late(&events, &new, |event| event.system, counts);
+    count_late(&events, &new, |event| event.system, &mut effects.counts);
     let newest_known = events.iter().map(|event| event.system).max();
     events.extend(new);
     let settled = settle(spec, sources, &mut events, lost);
@@ -57,9 +55,8 @@ pub(super) fn reconcile(
         belief::Values { leaves: sources.leaves.len(), null: NULL, same: |a: &_, b: &_| sources.same(a, b) };
     let table = Table::new(sources, key, &settled, from);
     table.change(spec, beliefs(&told, from, &values), newest_known, batch_row(any), effects)?;
-    effects.deleted = effects.deleted.saturating_add(
-        settled.iter().filter(|event| event.op == Op::Delete && event.is_new()).count() as u64,
-    );
+    let deletes = settled.iter().filter(|event| event.op == Op::Delete && event.is_new()).count() as u64;
+    effects.counts.deleted = effects.counts.deleted.saturating_add(deletes);
     Ok(())
 }
 
@@ -71,7 +68,8 @@ fn drop_known(sources: &Sources<'_>, known: &[Event], new: &mut Vec<Event>) {
         (Some(new), Some(old)) => match (new.whole, old.whole) {
             (Some(new), Some(old)) => sources.compare_rows(new, old).is_le(),
             (None, whole) => new.leaves.iter().all(|&(leaf, row)| {
-                let stored = old.leaves.iter().find(|(other, _)| *other == leaf).map(|(_, row)| *row).or(whole);
+                let stored =
+                    old.leaves.iter().find(|(other, _)| *other == leaf).map(|(_, row)| *row).or(whole);
                 stored.is_some_and(|stored| sources.compare(leaf, row, stored).is_le())
             }),
             (Some(_), None) => false,
@@ -176,27 +174,25 @@ impl<'t, 's> Table<'t, 's> {
     ) -> Result<(), CdcError> {
         for belief in beliefs {
             let since = match belief.since {
-                Since::At(system) => system,
-                Since::Before => match self.before.get(&belief.start) {
-                    Some(&row) => self.start(row).1,
-                    None => {
-                        let rows = &self.sources.changes.rows;
-                        let why = "its events say what the target does not show";
-                        return Err(invalid(spec, rows, any.row, why));
-                    }
-                },
+                Since::At(system) => Some(system),
+                Since::Before => self.before.get(&belief.start).map(|&row| self.start(row).1),
+            };
+            let Some(since) = since else {
+                let why = "its events say what the target does not show";
+                return Err(invalid(spec, &self.sources.changes.rows, any.row, why));
             };
             let stored = self.stored.remove(&(belief.start, since));
             if let Some(row) = stored {
                 let shown = Filled::Whole(RowRef { source: VISIBLE, row: row as usize });
-                let same = self.sources.end_of(row) == belief.end && self.sources.same(&belief.values, &shown);
+                let same =
+                    self.sources.end_of(row) == belief.end && self.sources.same(&belief.values, &shown);
                 if same && self.until(row) == belief.until {
                     continue;
                 }
                 effects.visible_gone.push(row);
                 // A row that only ends now, at a system sequence that is news, was no past belief.
                 let ends_now = same && self.until(row).is_none() && belief.until >= newest_known;
-                effects.past_beliefs = effects.past_beliefs.saturating_add(u64::from(!ends_now));
+                effects.count_past_beliefs(u64::from(!ends_now));
             }
             let since = match belief.since {
                 Since::At(system) => self.system_at.get(&system).copied(),
@@ -213,8 +209,7 @@ impl<'t, 's> Table<'t, 's> {
                 authored: None,
             });
         }
-        let gone = self.stored.len() as u64;
-        effects.past_beliefs = effects.past_beliefs.saturating_add(gone);
+        effects.count_past_beliefs(self.stored.len() as u64);
         effects.visible_gone.extend(self.stored.into_values());
         Ok(())
     }

@@ -94,7 +94,8 @@ pub(super) fn gather(
                 Ok(Arc::new(rows.iter().map(|row| row.kind.map(SideKind::code)).collect::<Int8Array>()))
             }
             names::APPLIED_AT => {
-                let applied = |row: &Row| sources.changes.applied_at.filter(|_| row.kind == Some(SideKind::Delete));
+                let applied =
+                    |row: &Row| sources.changes.applied_at.filter(|_| row.kind == Some(SideKind::Delete));
                 Ok(Arc::new(rows.iter().map(applied).collect::<Int64Array>()))
             }
             names::AUTHORED => Ok(authored(sources, rows)),

@@ -99,42 +99,42 @@ fn settle_one(
             }
             Some(_) => {}
             None => {
-                leaves = Some(leaves.map_or_else(|| write.leaves.clone(), |old| merged(&old, &write.leaves, larger)));
+                leaves = Some(
+                    leaves.map_or_else(|| write.leaves.clone(), |old| merged(&old, &write.leaves, larger)),
+                );
             }
         }
+    }
+    if let (Some((row, _)), Some(over), true) = (whole, &leaves, spec.partial.is_some()) {
+        // Under partial updates a whole row is a row that sets every leaf.
+        let every: Vec<(usize, RowRef)> = (0..sources.leaves.len()).map(|leaf| (leaf, row)).collect();
+        let both = merged(&every, over, larger);
+        (whole, leaves) = if both == every { (whole, None) } else { (None, Some(both)) };
     }
     let mut parts: Vec<Part> =
         whole.iter().map(|&(row, origin)| Part { what: What::Whole(row), origin }).collect();
     if let Some(leaves) = &leaves {
-        parts.push(partial_part(spec, sources, events, leaves, whole.is_some()));
+        parts.push(partial_part(spec, sources, events, leaves));
     }
     let over = leaves.unwrap_or_default();
-    let over = over.into_iter().filter(|&(leaf, row)| {
-        whole.is_none_or(|(whole, _)| sources.compare(leaf, row, whole).is_gt())
-    });
+    let over = over
+        .into_iter()
+        .filter(|&(leaf, row)| whole.is_none_or(|(whole, _)| sources.compare(leaf, row, whole).is_gt()));
     let write = Write { whole: whole.map(|(row, _)| row), leaves: over.collect() };
     count_lost(sources, events, &write, lost);
     Some(settled(Some(write), parts))
 }
 
 /// Leaves that were merged, as the event that they are: a stored one if it says just that, a whole row if it is one.
-fn partial_part(
-    spec: &CdcSpec,
-    sources: &Sources<'_>,
-    events: &[Event],
-    leaves: &[(usize, RowRef)],
-    beside_whole: bool,
-) -> Part {
-    let alike = |event: &&Event| event.write.as_ref().is_some_and(|w| w.whole.is_none() && w.leaves == leaves);
+fn partial_part(spec: &CdcSpec, sources: &Sources<'_>, events: &[Event], leaves: &[(usize, RowRef)]) -> Part {
+    let alike =
+        |event: &&Event| event.write.as_ref().is_some_and(|w| w.whole.is_none() && w.leaves == leaves);
     let origin = events.iter().find(alike).map_or(Origin::Batch, |event| event.origin);
     let one_row = leaves.first().filter(|(_, row)| leaves.iter().all(|(_, other)| other == row));
     match one_row {
         // Under partial updates rows are merged leaf by leaf anyway, so that one that sets all of them is a whole row.
         Some(&(_, row))
-            if spec.partial.is_some()
-                && origin == Origin::Batch
-                && !beside_whole
-                && leaves.len() == sources.leaves.len() =>
+            if spec.partial.is_some() && origin == Origin::Batch && leaves.len() == sources.leaves.len() =>
         {
             Part { what: What::Whole(row), origin }
         }
@@ -148,14 +148,16 @@ fn count_lost(
     write: &Write<RowRef>,
     lost: &mut impl FnMut(u64, RowRef),
 ) {
-    let Some(new) = events.iter().find(|event| event.origin == Origin::Batch).filter(|_| events.len() > 1) else {
+    let Some(new) = events.iter().find(|event| event.origin == Origin::Batch).filter(|_| events.len() > 1)
+    else {
         return;
     };
     let shown = |leaf: usize| {
         let over = write.leaves.iter().find(|(other, _)| *other == leaf).map(|(_, row)| *row);
         over.or(write.whole)
     };
-    let differs = |leaf: usize, row: RowRef| shown(leaf).is_some_and(|shown| sources.compare(leaf, row, shown).is_ne());
+    let differs =
+        |leaf: usize, row: RowRef| shown(leaf).is_some_and(|shown| sources.compare(leaf, row, shown).is_ne());
     let lose = |event: &&Event| {
         event.write.as_ref().is_some_and(|own| match own.whole {
             Some(row) => (0..sources.leaves.len()).any(|leaf| differs(leaf, row)),

@@ -8,6 +8,7 @@ use arrow_schema::{DataType, Field};
 use super::super::{
     column,
     gather::{Column, column_or_null},
+    horizon::Horizon,
     leaves::Leaves,
     ordinals::ordinals,
     payload::{PayloadOrder, RowRef},
@@ -70,6 +71,7 @@ pub(super) struct Sources<'a> {
     pub(super) system: Option<Axis>,
     /// System sequences as events gave them: hidden, nothing, batch.
     pub(super) given: Option<Axis>,
+    pub(super) horizon: Horizon,
     order: PayloadOrder,
     /// Places of the tracked leaves.
     tracked: Vec<usize>,
@@ -91,7 +93,7 @@ impl<'a> Sources<'a> {
             Column::new(sources.iter().filter_map(|source| source.get(leaf)).cloned().collect(), data_type)
         });
         let columns = columns.collect();
-        sources.push(leaves.types().map(|data_type| new_null_array(data_type, 1)).collect());
+        sources.push(leaves.null_row());
         let keys = spec.key_fields().into_iter().map(|field| {
             let arrays = [hidden, visible, &changes.rows].map(|rows| column(rows, &field, "key columns"));
             Ok(Column::new(arrays.into_iter().collect::<Result<_, CdcError>>()?, field.data_type()))
@@ -122,7 +124,10 @@ impl<'a> Sources<'a> {
             } else {
                 at
             };
-            given = Some(Axis::new(&[stored, new_null_array(data_type, 0), ArrayRef::clone(&own.given)], data_type)?);
+            given = Some(Axis::new(
+                &[stored, new_null_array(data_type, 0), ArrayRef::clone(&own.given)],
+                data_type,
+            )?);
         }
         let tracked = spec.payload_by_name.iter().enumerate().filter(|(_, at)| spec.tracked.contains(at));
         let tracked = tracked.flat_map(|(column, _)| leaves.of_column(column)).collect();
@@ -134,6 +139,7 @@ impl<'a> Sources<'a> {
             sequence,
             system,
             given,
+            horizon: Horizon::new(prior, &changes.sequence)?,
             order: PayloadOrder::new(&sources)?,
             tracked,
             listed: listed(hidden, &leaves)?,
@@ -184,7 +190,10 @@ impl<'a> Sources<'a> {
 }
 
 /// The leaves that each side row lists. A name that is no column of the target any more is left out.
-pub(in super::super) fn listed(hidden: &RecordBatch, leaves: &Leaves) -> Result<Vec<Option<Vec<usize>>>, CdcError> {
+pub(in super::super) fn listed(
+    hidden: &RecordBatch,
+    leaves: &Leaves,
+) -> Result<Vec<Option<Vec<usize>>>, CdcError> {
     let Some(column) = hidden.column_by_name(names::AUTHORED) else { return Ok(Vec::new()) };
     let mismatch = || CdcError::SchemaMismatch {
         what: "side rows",

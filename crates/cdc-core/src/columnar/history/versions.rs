@@ -11,7 +11,7 @@
 //! | a delete beside an upsert of a whole row | nowhere: it changes nothing |
 
 use super::{
-    super::{horizon::Horizon, payload::RowRef},
+    super::payload::RowRef,
     Effects, Event, Key, Origin, Row, Sources, count_late,
     output::Values,
     settle,
@@ -21,10 +21,9 @@ use super::{
 use crate::{
     algebra::{
         order::{Op, Ordinal},
-        step::{Filled, Step},
+        step::{Filled, Step, Write},
         timeline::{Found, Version, fold},
     },
-    batch::Counts,
     error::CdcError,
     side::SideKind,
     spec::CdcSpec,
@@ -34,30 +33,23 @@ pub(super) fn reconcile(
     spec: &CdcSpec,
     sources: &Sources<'_>,
     mut key: Key,
-    horizon: &Horizon,
-    counts: &mut Counts,
     effects: &mut Effects,
     lost: &mut impl FnMut(u64, RowRef),
 ) -> Result<(), CdcError> {
     let mut events = key.versions_as_events(spec, sources)?;
     let is_current = key.visible.iter().any(|&row| sources.end_of(row).is_none());
     let dropped = key.changes.len();
-    key.changes.retain(|&row| is_current || !horizon.covers(row));
+    key.changes.retain(|&row| is_current || !sources.horizon.covers(row));
     let dropped = dropped.saturating_sub(key.changes.len());
-    counts.horizon_dropped = counts.horizon_dropped.saturating_add(dropped as u64);
+    effects.counts.horizon_dropped = effects.counts.horizon_dropped.saturating_add(dropped as u64);
     let Some(&any) = key.changes.first() else { return Ok(()) };
     let new: Vec<Event> = key.new_events(sources).collect();
-    count_late(&events, &new, |event| event.at, counts);
+    count_late(&events, &new, |event| event.at, &mut effects.counts);
     events.extend(new);
     let settled = settle(spec, sources, &mut events, lost);
     let history = History::new(sources, &settled);
     let mut found = Vec::new();
-    fold(
-        0..history.moments.len(),
-        |i| history.op(i),
-        |i| history.repeats(i),
-        |what| found.push(what),
-    );
+    fold(0..history.moments.len(), |i| history.op(i), |i| history.repeats(i), |what| found.push(what));
     let mut changes = Changes { sources, history: &history, key: &key, any: batch_row(any), effects };
     changes.put_out(&found);
     Ok(())
@@ -113,9 +105,20 @@ impl Moment<'_> {
 
     /// True when all that must be known of this moment is one upsert of a whole row.
     fn is_whole(&self) -> bool {
-        let mut parts = self.events.iter().filter(|event| event.op == Op::Upsert).flat_map(|event| &event.parts);
+        let mut parts =
+            self.events.iter().filter(|event| event.op == Op::Upsert).flat_map(|event| &event.parts);
         matches!((parts.next(), parts.next()), (Some(part), None) if matches!(part.what, What::Whole(_)))
     }
+}
+
+/// A side row that must be there.
+struct Wanted<'w> {
+    at: Ordinal,
+    sequence: Option<RowRef>,
+    kind: SideKind,
+    what: &'w What,
+    /// Where its event is stored; `None` for a row that is found by its place.
+    origin: Option<Origin>,
 }
 
 struct Changes<'c, 's> {
@@ -188,7 +191,16 @@ impl Changes<'_, '_> {
         let Some(moment) = self.history.moments.get(i) else { return };
         if i == version.tail && moment.is_whole() {
             if version.first != version.tail {
-                self.keep_or_add(moment.at, moment.sequence(), SideKind::Tail, &What::Bare, None, kept);
+                self.keep_or_add(
+                    &Wanted {
+                        at: moment.at,
+                        sequence: moment.sequence(),
+                        kind: SideKind::Tail,
+                        what: &What::Bare,
+                        origin: None,
+                    },
+                    kept,
+                );
             }
             return;
         }
@@ -199,11 +211,22 @@ impl Changes<'_, '_> {
                     What::Leaves(_) => SideKind::Author,
                     What::Bare => continue,
                 };
-                self.keep_or_add(moment.at, Some(event.sequence), kind, &part.what, Some(part.origin), kept);
+                self.keep_or_add(
+                    &Wanted {
+                        at: moment.at,
+                        sequence: Some(event.sequence),
+                        kind,
+                        what: &part.what,
+                        origin: Some(part.origin),
+                    },
+                    kept,
+                );
             }
         }
         // Beside an upsert of some columns a delete cuts off what they would inherit.
-        let cuts = moment.step.reset && moment.step.write.as_ref().is_some_and(|write| write.whole.is_none());
+        let leaves = self.sources.leaves.len();
+        let some_only = |write: &Write<RowRef>| write.whole.is_none() && write.leaves.len() < leaves;
+        let cuts = moment.step.reset && moment.step.write.as_ref().is_some_and(some_only);
         if cuts {
             self.hide_deletes(i, kept);
         }
@@ -213,60 +236,67 @@ impl Changes<'_, '_> {
         let Some(moment) = self.history.moments.get(i) else { return };
         for event in moment.events.iter().filter(|event| event.op == Op::Delete) {
             let origin = event.parts.first().map(|part| part.origin);
-            self.keep_or_add(moment.at, Some(event.sequence), SideKind::Delete, &What::Bare, origin, kept);
+            self.keep_or_add(
+                &Wanted {
+                    at: moment.at,
+                    sequence: Some(event.sequence),
+                    kind: SideKind::Delete,
+                    what: &What::Bare,
+                    origin,
+                },
+                kept,
+            );
         }
     }
 
     /// Keeps the side row that says this already, or adds one.
-    fn keep_or_add(
-        &mut self,
-        at: Ordinal,
-        sequence: Option<RowRef>,
-        kind: SideKind,
-        what: &What,
-        origin: Option<Origin>,
-        kept: &mut Vec<u32>,
-    ) {
-        let hidden_at = |row: u32| self.sources.sequence.at(RowRef { source: HIDDEN, row: row as usize });
-        let stored = match origin {
-            Some(Origin::Hidden(row)) => self.key.hidden.iter().find(|(hidden, _)| *hidden == row),
-            // A tail row says where it stands, and nothing else.
-            None => {
-                let from = self.key.hidden.partition_point(|&(row, _)| hidden_at(row) < at);
-                let here = self.key.hidden.iter().skip(from).take_while(|&&(row, _)| hidden_at(row) == at);
-                here.into_iter().find(|(_, stored)| *stored == kind)
-            }
-            Some(Origin::Visible { .. } | Origin::VisibleEnd(_) | Origin::Batch) => None,
-        };
-        if let Some((row, _)) = stored.filter(|(_, stored)| *stored == kind) {
-            kept.push(*row);
+    fn keep_or_add(&mut self, wanted: &Wanted<'_>, kept: &mut Vec<u32>) {
+        if let Some(row) = self.stored(wanted) {
+            kept.push(row);
             return;
         }
-        let Some(sequence) = sequence else { return };
-        let (values, authored) = match what {
+        let Some(sequence) = wanted.sequence else { return };
+        let (values, authored) = match wanted.what {
             What::Bare => (Values::None, None),
             What::Whole(row) => (Values::Filled(Filled::Whole(*row)), None),
             What::Leaves(leaves) => {
                 (Values::Leaves(leaves.clone()), Some(leaves.iter().map(|(leaf, _)| *leaf).collect()))
             }
         };
-        let row = Row {
+        self.effects.hidden.push(Row {
             key: self.any,
             values,
             sequence,
             end: None,
             system: None,
             system_end: None,
-            kind: Some(kind),
+            kind: Some(wanted.kind),
             authored,
+        });
+    }
+
+    /// The side row that says what is wanted.
+    fn stored(&self, wanted: &Wanted<'_>) -> Option<u32> {
+        let hidden_at = |row: u32| self.sources.sequence.at(RowRef { source: HIDDEN, row: row as usize });
+        let stored = match wanted.origin {
+            Some(Origin::Hidden(row)) => self.key.hidden.iter().find(|(hidden, _)| *hidden == row),
+            // A tail row says where it stands, and nothing else.
+            None => {
+                let from = self.key.hidden.partition_point(|&(row, _)| hidden_at(row) < wanted.at);
+                let mut here =
+                    self.key.hidden.iter().skip(from).take_while(|&&(row, _)| hidden_at(row) == wanted.at);
+                here.find(|(_, stored)| *stored == wanted.kind)
+            }
+            Some(Origin::Visible { .. } | Origin::VisibleEnd(_) | Origin::Batch) => None,
         };
-        self.effects.hidden.push(row);
+        stored.filter(|(_, stored)| *stored == wanted.kind).map(|(row, _)| *row)
     }
 
     /// Counts a delete of the batch that ends a version.
     fn count_delete(&mut self, version: Version) {
         let end = version.end.and_then(|end| self.moment(end)).filter(|end| end.filled.is_none());
         let new = end.is_some_and(|end| end.events.iter().any(Settled::is_new));
-        self.effects.deleted = self.effects.deleted.saturating_add(u64::from(new));
+        let deleted = &mut self.effects.counts.deleted;
+        *deleted = deleted.saturating_add(u64::from(new));
     }
 }

@@ -145,14 +145,16 @@ impl Key {
                 Some(list) if stands_at(author_at, true) => (Authored::Columns(list), hidden(author)),
                 Some(list) => (Authored::Columns(list), visible),
             };
-            let position = match authored {
-                Authored::Whole => written_at(author_at),
-                Authored::Columns(_) => Position { at: author_at, op: Op::Upsert },
+            let (position, authored) = match authored {
+                Authored::Whole => (written_at(author_at), values.whole()),
+                Authored::Columns(_) => (Position { at: author_at, op: Op::Upsert }, authored),
             };
             entries.push(event(position, authored, hidden(author), shown));
         }
-        let own_at = visible_at.filter(|&at| !stands_at(at, false)).map_or(When::First, |at| When::At(written_at(at)));
-        entries.push(Entry { at: own_at, authored: Authored::Whole, row: visible, values: visible, new: false });
+        let own_at = visible_at.filter(|&at| !stands_at(at, false)).map(written_at);
+        let authored = if own_at.is_some() { values.whole() } else { Authored::Whole };
+        let at = own_at.map_or(When::First, When::At);
+        entries.push(Entry { at, authored, row: visible, values: visible, new: false });
         entries
     }
 
@@ -189,9 +191,11 @@ impl Key {
                     }
                 }));
                 let at_snapshot = input.floor.needs_change_row();
-                let changed = live.changed_at.iter().flatten().any(|at| Some(*at) == at_snapshot.map(When::At));
+                let changed =
+                    live.changed_at.iter().flatten().any(|at| Some(*at) == at_snapshot.map(When::At));
                 side.extend(at_snapshot.filter(|_| changed).map(|position| {
-                    let author = live.authors.iter().map(|author| author.known).find(|known| known.at == position.at);
+                    let author =
+                        live.authors.iter().map(|author| author.known).find(|known| known.at == position.at);
                     SideRow { kind: SideKind::Change, ..delete(&author.unwrap_or(live.newest)) }
                 }));
                 let row = Row {

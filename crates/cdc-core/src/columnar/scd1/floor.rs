@@ -55,7 +55,10 @@ impl Floor {
 }
 
 /// The greatest barriers of a target and of a batch, as arrays of length 0 or 1: truncate, snapshot.
-pub(in super::super) fn greatest(barriers: &Barriers, batch: &ChangeBatch) -> Result<[ArrayRef; 2], CdcError> {
+pub(in super::super) fn greatest(
+    barriers: &Barriers,
+    batch: &ChangeBatch,
+) -> Result<[ArrayRef; 2], CdcError> {
     let none = || batch.sequence.slice(0, 0);
     let stored = barriers.greatest(BarrierKind::Truncate);
     let truncate = match (stored, &batch.truncate) {
@@ -70,7 +73,11 @@ pub(in super::super) fn greatest(barriers: &Barriers, batch: &ChangeBatch) -> Re
 }
 
 /// The barriers of a target after a batch: the greatest truncate and the greatest snapshot.
-pub(in super::super) fn after(spec: &CdcSpec, barriers: &Barriers, batch: &ChangeBatch) -> Result<Barriers, CdcError> {
+pub(in super::super) fn after(
+    spec: &CdcSpec,
+    barriers: &Barriers,
+    batch: &ChangeBatch,
+) -> Result<Barriers, CdcError> {
     match &batch.truncate {
         None => Ok(barriers.clone()),
         Some(truncate) => barriers.with(spec, BarrierKind::Truncate, truncate, Keep::Greatest),

@@ -4,7 +4,7 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
-use arrow_array::{ArrayRef, RecordBatch, new_null_array};
+use arrow_array::{ArrayRef, RecordBatch};
 
 use super::{BATCH, HIDDEN, Input, NULL, VISIBLE};
 use crate::{
@@ -26,6 +26,8 @@ pub(super) struct Values {
     pub(super) columns: Vec<Column>,
     pub(super) sequences: Column,
     pub(super) order: PayloadOrder,
+    /// The leaves of a whole row, under partial updates: there it is a row that sets every leaf.
+    every: Option<Vec<usize>>,
     /// Per change, the leaves that it sets; empty when each sets the whole row.
     batch: Vec<Vec<usize>>,
     /// Per side row, the leaves that it lists.
@@ -55,7 +57,7 @@ impl Values {
             Column::new(arrays, data_type)
         });
         let columns: Vec<Column> = columns.collect();
-        sources.push(leaves.types().map(|data_type| new_null_array(data_type, 1)).collect());
+        sources.push(leaves.null_row());
         let sequences = [&input.changes.sequence, &input.visible_sequence, &input.hidden_sequence];
         let set = |row: usize| {
             let leaves = input.changes.authored.iter().flatten().enumerate();
@@ -67,6 +69,7 @@ impl Values {
             sequences: Column::new(sequences.map(Arc::clone).into(), &spec.sequence_type),
             order: PayloadOrder::new(&sources)?,
             batch: if partial { (0..input.changes.rows.num_rows()).map(set).collect() } else { Vec::new() },
+            every: spec.partial.is_some().then(|| (0..leaves.len()).collect()),
             lists: listed(&input.prior.hidden.batch, &leaves)?,
             leaves,
         })
@@ -75,6 +78,11 @@ impl Values {
     /// Number of leaves.
     pub(super) fn len(&self) -> usize {
         self.columns.len()
+    }
+
+    /// What a whole row sets.
+    pub(super) fn whole(&self) -> Authored<'_> {
+        self.every.as_deref().map_or(Authored::Whole, Authored::Columns)
     }
 
     /// What a change sets.
