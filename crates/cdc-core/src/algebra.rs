@@ -6,5 +6,7 @@
 //! rows compare?", "does this event repeat its predecessor on tracked columns?".
 
 pub(crate) mod authorship;
+pub(crate) mod belief;
 pub(crate) mod order;
+pub(crate) mod step;
 pub(crate) mod timeline;

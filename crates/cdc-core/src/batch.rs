@@ -1,6 +1,7 @@
 //! What goes into [`crate::CdcSpec::reconcile`] and what comes out: Arrow rows, with opaque row ids.
 
 mod authored;
+mod barrier;
 mod input;
 mod validate;
 

@@ -6,6 +6,8 @@
 
 pub(crate) mod canonical;
 pub(crate) mod gather;
+mod history;
+mod horizon;
 pub mod keys;
 pub(crate) mod leaves;
 pub(crate) mod ordinals;
@@ -14,8 +16,9 @@ pub(crate) mod print;
 mod scd1;
 mod scd2;
 
-use arrow_array::{Array, ArrayRef, Int8Array, RecordBatch, cast::AsArray, types::Int8Type};
-use arrow_select::take::take_arrays;
+use arrow_array::{Array, ArrayRef, Int8Array, RecordBatch, UInt32Array, cast::AsArray, types::Int8Type};
+use arrow_schema::{ArrowError, FieldRef, SchemaRef};
+use arrow_select::take::{take, take_arrays};
 
 use crate::{
     batch::{Bound, ChangeBatch, Counts, Lookup, Prior, ReadPlan, Reconciliation, RowChanges},
@@ -30,7 +33,10 @@ impl CdcSpec {
     /// What must be read before [`CdcSpec::reconcile`], so that an adapter reads no more than that.
     ///
     /// SCD1 asks for the sequence of the keys' rows alone: values matter only for ties, which are rare, and then
-    /// `reconcile` asks for more. Where columns are absent, values are inherited, and it asks for whole rows. SCD2 asks for the versions that end at or after the first event of their key.
+    /// `reconcile` asks for more. Where columns may be left unset, values are inherited, and it asks for whole rows. SCD2
+    /// asks for the versions that end at or after the first event of their key, and start before or next after its last;
+    /// where columns may be left unset, for all of them. A bitemporal target asks for the rows that are believed at or
+    /// after the first system sequence of their key. A batch with a barrier asks for every key there is.
     ///
     /// # Errors
     /// [`CdcError::SchemaMismatch`] for a batch that was not made with this spec.
@@ -40,9 +46,9 @@ impl CdcSpec {
         let firsts = take_arrays(&key_columns, &index.first_rows(), None)?;
         let keys = RecordBatch::try_new(schema_of(self.key_fields()), firsts)?;
         let everything = Lookup { columns: None, bound: None };
-        let visible = match self.stored_as {
-            StoredAs::Scd1 if self.has_absent() => everything.clone(),
-            StoredAs::Scd1 => Lookup {
+        let visible = match (self.stored_as, &changes.system) {
+            (StoredAs::Scd1 | StoredAs::Scd2, _) if self.is_partial() => everything.clone(),
+            (StoredAs::Scd1, _) => Lookup {
                 columns: Some(
                     self.key_names()
                         .into_iter()
@@ -52,16 +58,22 @@ impl CdcSpec {
                 ),
                 bound: None,
             },
-            StoredAs::Scd2 | StoredAs::Bitemporal => Lookup {
-                columns: None,
-                bound: Some(Bound {
-                    column: names::END_AT.to_owned(),
-                    at_least: scd2::first_sequences(&index, &changes.sequence)?,
-                    until: None,
-                }),
-            },
+            (StoredAs::Bitemporal, Some(system)) => {
+                let (at_least, _) = extremes(&index, &system.at)?;
+                let column = names::SYSTEM_END_AT.to_owned();
+                Lookup { columns: None, bound: Some(Bound { column, at_least, until: None }) }
+            }
+            (StoredAs::Scd2 | StoredAs::Bitemporal, _) => {
+                let (at_least, last) = extremes(&index, &changes.sequence)?;
+                let until = Some((names::START_AT.to_owned(), last));
+                Lookup {
+                    columns: None,
+                    bound: Some(Bound { column: names::END_AT.to_owned(), at_least, until }),
+                }
+            }
         };
-        Ok(ReadPlan { keys: Some(keys), visible, hidden: everything })
+        let keys = changes.truncate.is_none().then_some(keys);
+        Ok(ReadPlan { keys, visible, hidden: everything })
     }
 
     /// The pure heart: what must change for the target to show `changes` too. Same inputs, same output, in the same
@@ -71,13 +83,22 @@ impl CdcSpec {
     /// [`CdcError::Tie`] under `on_tie = error`; [`CdcError::InvalidState`] when the stored rows contradict themselves;
     /// [`CdcError::SchemaMismatch`] for rows of another schema. Nothing is to be changed then.
     pub fn reconcile(&self, prior: &Prior, changes: &ChangeBatch) -> Result<Reconciliation, CdcError> {
-        match self.stored_as {
-            StoredAs::Scd1 => scd1::reconcile(self, prior, changes),
-            StoredAs::Scd2 | StoredAs::Bitemporal => scd2::reconcile(self, prior, changes),
+        if self.stored_as == StoredAs::Scd1 {
+            return scd1::reconcile(self, prior, changes);
         }
+        if !history::is_needed(self, prior) {
+            return scd2::reconcile(self, prior, changes);
+        }
+        if self.stored_as == StoredAs::Scd2 && !prior.complete {
+            // Side rows of an earlier definition tell of partial updates: values may be inherited from any version.
+            let mut plan = self.read_plan(changes)?;
+            plan.visible.bound = None;
+            return Ok(Reconciliation::ReadMore(plan));
+        }
+        history::reconcile(self, prior, changes)
     }
 
-    pub(crate) fn key_fields(&self) -> Vec<arrow_schema::FieldRef> {
+    pub(crate) fn key_fields(&self) -> Vec<FieldRef> {
         self.keys.iter().filter_map(|&k| self.kept.fields().get(k)).cloned().collect()
     }
 
@@ -85,6 +106,43 @@ impl CdcSpec {
     pub(crate) fn key_columns(&self, rows: &RecordBatch) -> Result<Vec<ArrayRef>, CdcError> {
         self.key_fields().iter().map(|field| column(rows, field, "key columns")).collect()
     }
+}
+
+/// The least and the greatest value of each key in a batch, in the order of the key numbers.
+fn extremes(index: &KeyIndex, values: &ArrayRef) -> Result<(ArrayRef, ArrayRef), ArrowError> {
+    let at = ordinals::ordinals(&[values])?.pop().unwrap_or_default();
+    let ordinal = |row: u32| at.get(row as usize).copied().unwrap_or_default();
+    let mut least: Vec<u32> = (0..index.len()).map(|g| row_number(index.first_row(row_number(g)))).collect();
+    let mut greatest = least.clone();
+    for (row, &group) in index.groups().iter().enumerate() {
+        let row = row_number(row);
+        if let Some(first) = least.get_mut(group as usize)
+            && ordinal(row) < ordinal(*first)
+        {
+            *first = row;
+        }
+        if let Some(last) = greatest.get_mut(group as usize)
+            && ordinal(row) > ordinal(*last)
+        {
+            *last = row;
+        }
+    }
+    let rows = |rows: Vec<u32>| take(values, &UInt32Array::from(rows), None);
+    Ok((rows(least)?, rows(greatest)?))
+}
+
+/// The schema of the side rows that come: that of the spec, and what stored ones have besides.
+fn side_schema(spec: &CdcSpec, prior: &Prior) -> SchemaRef {
+    let stored = prior.hidden.batch.schema();
+    let further = stored
+        .fields()
+        .iter()
+        .filter(|field| names::is_reserved(field.name()) && spec.side.field_with_name(field.name()).is_err());
+    let further: Vec<FieldRef> = further.cloned().collect();
+    if further.is_empty() {
+        return SchemaRef::clone(&spec.side);
+    }
+    schema_of(spec.side.fields().iter().cloned().chain(further))
 }
 
 /// The column of `rows` that `field` describes.
@@ -178,9 +236,9 @@ fn kind_of(
 
 /// Nothing changes.
 fn unchanged(spec: &CdcSpec, prior: &Prior, counts: Counts) -> Reconciliation {
-    let none = |schema: &arrow_schema::SchemaRef| RowChanges {
+    let none = |schema: &SchemaRef| RowChanges {
         deletes: arrow_array::UInt64Array::from(Vec::<u64>::new()),
-        inserts: RecordBatch::new_empty(arrow_schema::SchemaRef::clone(schema)),
+        inserts: RecordBatch::new_empty(SchemaRef::clone(schema)),
     };
     Reconciliation::Done(crate::batch::Reconciled {
         target: none(&spec.target),

@@ -39,8 +39,14 @@ pub enum SideKind {
     Interior = 2,
     /// Where the last upsert of a run lies; its values are those of the visible row.
     Tail = 3,
-    /// An upsert that authors some columns of an SCD1 row; [`crate::names::AUTHORED`] lists them.
+    /// An upsert that sets some columns only; [`crate::names::AUTHORED`] lists them.
     Author = 4,
+    /// Bitemporal: an upsert of a whole row.
+    Upsert = 5,
+    /// Bitemporal: a retraction.
+    Retract = 6,
+    /// SCD1, beside a snapshot: the key's row was written by a change at the very version of the snapshot, not by it.
+    Change = 7,
 }
 
 impl SideKind {
@@ -51,11 +57,16 @@ impl SideKind {
             Self::Interior => 2,
             Self::Tail => 3,
             Self::Author => 4,
+            Self::Upsert => 5,
+            Self::Retract => 6,
+            Self::Change => 7,
         }
     }
 
     /// The kind with this code, or `None` for a code that this version does not know.
     pub fn from_code(code: i8) -> Option<Self> {
-        [Self::Delete, Self::Interior, Self::Tail, Self::Author].into_iter().find(|kind| kind.code() == code)
+        [Self::Delete, Self::Interior, Self::Tail, Self::Author, Self::Upsert, Self::Retract, Self::Change]
+            .into_iter()
+            .find(|kind| kind.code() == code)
     }
 }

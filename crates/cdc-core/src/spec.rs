@@ -9,7 +9,6 @@ mod side_columns;
 mod target_columns;
 
 pub(crate) use resolve::system;
-pub(crate) use side_columns::authored_field;
 
 pub use options::{
     CdcOptions, ColumnSelection, NullSequenceFields, OnTie, SequenceColumn, SequenceTypes, StoredAs,

@@ -1,4 +1,5 @@
-//! Which event authored each column of a row, and which events must be known for that to stay true?
+//! Which event authored each column of a row (each leaf, where columns are structs), and which events must be known for
+//! that to stay true?
 //!
 //! An event authors a whole row, or some columns of it. After the newest delete each column has the value of its newest
 //! author; an event of a whole row authors them all. At one sequence the larger whole row wins as a whole (R-TIE); beside
@@ -9,7 +10,7 @@
 
 use std::cmp::Ordering;
 
-use super::order::{Op, Ordinal};
+use super::order::{Op, Ordinal, Position};
 
 /// The columns that an event authors: all, or those at these places, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,14 +24,14 @@ pub(crate) enum Authored<'a> {
 pub(crate) enum When {
     /// Before everything that has a sequence. Such an event is never stored.
     First,
-    At(Ordinal),
+    At(Position),
 }
 
 /// An event of a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry<'a, Row> {
+    /// What it does stands there too; one before everything is an upsert.
     pub(crate) at: When,
-    pub(crate) op: Op,
     pub(crate) authored: Authored<'a>,
     /// Where its sequence is.
     pub(crate) row: Row,
@@ -43,6 +44,8 @@ pub(crate) struct Entry<'a, Row> {
 /// A key after all its events.
 #[derive(Debug)]
 pub(crate) enum State<Row> {
+    /// The newest event is a barrier.
+    Empty,
     /// The newest event is this delete.
     Gone(Known<Row>),
     Live(Live<Row>),
@@ -60,6 +63,8 @@ pub(crate) struct Known<Row> {
 pub(crate) struct Live<Row> {
     /// The newest upsert.
     pub(crate) newest: Known<Row>,
+    /// Where whole rows that are shown, and the newest upsert, stand.
+    pub(crate) changed_at: [Option<When>; 2],
     /// The value of each column, `None` where nobody authored it.
     pub(crate) values: Vec<Option<Row>>,
     pub(crate) authors: Vec<Author<Row>>,
@@ -80,26 +85,54 @@ pub(crate) struct Author<Row> {
     pub(crate) values: Vec<(usize, Row)>,
 }
 
-/// The state of a key with so many `columns`. Of equal events the first given wins: give what is stored before what is
-/// new. `None` without an event that is stored or new.
+/// How the events of a flow are folded.
+pub(crate) struct Fold<Compare> {
+    pub(crate) columns: usize,
+    /// Whether whole rows at one sequence are merged column by column too, so that a row of which every column was
+    /// authored at one sequence is a whole row.
+    pub(crate) by_column: bool,
+    /// Compares a column of two rows.
+    pub(crate) compare: Compare,
+}
+
+impl<Row> Entry<'_, Row> {
+    fn op(&self) -> Op {
+        match self.at {
+            When::First => Op::Upsert,
+            When::At(position) => position.op,
+        }
+    }
+
+    fn resets(&self) -> bool {
+        matches!(self.op(), Op::Barrier | Op::Delete)
+    }
+}
+
+/// The state of a key. Of equal events the first given wins: give what is stored before what is new. `None` without an
+/// event that is stored or new.
 pub(crate) fn fold<Row: Copy>(
     entries: &[Entry<'_, Row>],
-    columns: usize,
-    compare: impl Fn(usize, Row, Row) -> Ordering,
+    how: &Fold<impl Fn(usize, Row, Row) -> Ordering>,
 ) -> Option<State<Row>> {
-    let deletes = entries.iter().filter(|entry| entry.op == Op::Delete).filter_map(known);
-    let delete = deletes.reduce(|best, other| if other.at > best.at { other } else { best });
-    let after = delete.map_or(When::First, |delete| When::At(delete.at));
+    let Fold { columns, by_column, compare } = how;
+    let columns = *columns;
+    let resets = entries.iter().filter(|entry| entry.resets());
+    let reset = resets.reduce(|best, other| if other.at > best.at { other } else { best });
+    let after = reset.map_or(When::First, |reset| reset.at);
     let live: Vec<&Entry<'_, Row>> =
-        entries.iter().filter(|entry| entry.op == Op::Upsert && entry.at >= after).collect();
-    let upserts = live.iter().filter_map(|entry| known(entry));
+        entries.iter().filter(|entry| !entry.resets() && entry.at >= after).collect();
+    let delete = reset.filter(|reset| reset.op() == Op::Delete).and_then(known);
+    let upserts = live.iter().filter(|entry| entry.at != When::First);
     let Some(newest) = upserts.reduce(|best, other| if other.at > best.at { other } else { best }) else {
-        return delete.map(State::Gone);
+        // A row without a sequence is older than every barrier.
+        return delete.map(State::Gone).or(reset.map(|_| State::Empty));
     };
+    let newest_at = newest.at;
+    let newest = known(newest)?;
     let mut ties = Ties { lost: vec![false; live.len()], tied: None };
-    let whole = newest_whole(&live, columns, &compare, &mut ties);
+    let whole = newest_whole(&live, columns, compare, &mut ties);
     let whole_at = whole.map(|whole| whole.at);
-    let shown = shown(&live, columns, whole, &compare);
+    let shown = shown(&live, columns, whole, compare);
     let value = |(column, shown): (usize, &Shown<Row>)| match (shown.partial, whole) {
         (Some(value), Some(whole)) if Some(whole.at) == shown.at => {
             Some(if compare(column, whole.values, value).is_ge() { whole.values } else { value })
@@ -108,9 +141,12 @@ pub(crate) fn fold<Row: Copy>(
         (None, whole) => whole.map(|whole| whole.values),
     };
     let values: Vec<Option<Row>> = shown.iter().enumerate().map(value).collect();
-    ties.in_columns(&live, whole, &shown, &values, &compare);
+    ties.in_columns(&live, whole, &shown, &values, compare);
     let whole_is_shown = shown.iter().any(|column| column.at == whole_at);
-    let plain = whole_at == Some(When::At(newest.at)) && shown.iter().all(|column| column.partial.is_none());
+    let all_at_newest = shown.iter().all(|column| column.at == Some(newest_at));
+    let plain = all_at_newest
+        && (*by_column
+            || (whole_at == Some(newest_at) && shown.iter().all(|column| column.partial.is_none())));
     let mut authors = Vec::new();
     if !plain {
         let kept = whole.filter(|_| whole_is_shown);
@@ -125,6 +161,7 @@ pub(crate) fn fold<Row: Copy>(
     }
     Some(State::Live(Live {
         newest,
+        changed_at: [whole_at.filter(|_| whole_is_shown), Some(newest_at)],
         delete: delete.filter(|_| shown.iter().any(|column| column.at.is_none())),
         values,
         authors,
@@ -136,7 +173,7 @@ pub(crate) fn fold<Row: Copy>(
 fn known<Row: Copy>(entry: &Entry<'_, Row>) -> Option<Known<Row>> {
     match entry.at {
         When::First => None,
-        When::At(at) => Some(Known { at, row: entry.row }),
+        When::At(position) => Some(Known { at: position.at, row: entry.row }),
     }
 }
 
@@ -204,21 +241,21 @@ fn partial_authors<Row: Copy>(
 ) -> Vec<Author<Row>> {
     let partial = || {
         shown.iter().enumerate().filter_map(|(column, shown)| match (shown.at, shown.partial) {
-            (Some(When::At(at)), Some(value)) => Some((column, at, value)),
+            (Some(When::At(position)), Some(value)) => Some((column, position.at, value)),
             _ => None,
         })
     };
     let mut sequences: Vec<Ordinal> = partial().map(|(_, at, _)| at).collect();
-    if whole_at != Some(When::At(newest.at)) {
+    let upsert = |at: Ordinal| When::At(Position { at, op: Op::Upsert });
+    if whole_at != Some(upsert(newest.at)) {
         sequences.push(newest.at);
     }
     sequences.sort_unstable();
     sequences.dedup();
     let author = |at: Ordinal| {
         let here = || partial().filter(|(_, column_at, _)| *column_at == at);
-        let beside_whole = whole_at == Some(When::At(at));
-        let row =
-            live.iter().find(|entry| entry.at == When::At(at) && entry.authored != Authored::Whole)?.row;
+        let beside_whole = whole_at == Some(upsert(at));
+        let row = live.iter().find(|entry| entry.at == upsert(at) && entry.authored != Authored::Whole)?.row;
         Some(Author {
             known: Known { at, row },
             columns: Some(here().map(|(column, _, _)| column).collect()),

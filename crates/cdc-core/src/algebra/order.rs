@@ -22,6 +22,13 @@ pub(crate) enum Op {
     Upsert,
 }
 
+/// Where an event stands among the events of its key, payload aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub(crate) at: Ordinal,
+    pub(crate) op: Op,
+}
+
 /// An event as the algebra sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event<Row> {
@@ -29,6 +36,12 @@ pub(crate) struct Event<Row> {
     pub(crate) op: Op,
     /// Handle of the row that holds the event's values.
     pub(crate) row: Row,
+}
+
+impl<Row> Event<Row> {
+    pub(crate) fn position(&self) -> Position {
+        Position { at: self.at, op: self.op }
+    }
 }
 
 /// How two events of one key relate.
@@ -54,7 +67,7 @@ pub(crate) fn relate<Row: Copy>(
         Ordering::Equal => Relation::Same,
         Ordering::Greater => Relation::After,
     };
-    let place = (a.at, a.op).cmp(&(b.at, b.op));
+    let place = a.position().cmp(&b.position());
     if place.is_eq() && a.op == Op::Upsert {
         let ordering = payload(a.row, b.row);
         return (relation(ordering), ordering.is_ne());

@@ -29,10 +29,14 @@ pub(super) fn authored(
     let none = BooleanBuffer::new_unset(rows.num_rows());
     let mut set = vec![all; leaves.len()];
     let partial = spec.partial.as_ref();
-    let listed =
-        partial.and_then(|partial| partial.mask.as_deref()).map(|mask| Mask { mask, spec, input, upserts });
-    let listed = listed.map(|mask| mask.read()).transpose()?;
-    let columns = spec.payload_by_name.iter().map(|&at| rows.column(at).clone()).collect::<Vec<ArrayRef>>();
+    let listed = partial.and_then(|partial| partial.mask.as_deref()).map(|column| Lists {
+        column,
+        spec,
+        input,
+        upserts,
+    });
+    let listed = listed.map(|lists| lists.read()).transpose()?;
+    let columns = spec.payload_by_name.iter().map(|&at| ArrayRef::clone(rows.column(at))).collect::<Vec<_>>();
     let values = leaves.split(&columns)?;
     for (column, &at) in spec.payload_by_name.iter().enumerate() {
         let name = rows.schema_ref().field(at).name().clone();
@@ -41,29 +45,52 @@ pub(super) fn authored(
         if let Some(listed) = listed.as_ref().and_then(|listed| listed.get(&name)) {
             column_set = &column_set & listed;
         }
-        if let Some((_, mask)) = input.authored.iter().find(|(masked, _)| *masked == name) {
-            column_set = &column_set & &true_bits(mask);
-        }
         let null_is_unset = partial.is_some_and(|Partial { ignored, .. }| ignored.contains(&at));
         for leaf in leaves.of_column(column) {
             let Some(slot) = set.get_mut(leaf) else { continue };
-            let nulls = values.get(leaf).and_then(|values| values.logical_nulls());
+            let nulls = values.get(leaf).and_then(Array::logical_nulls);
             *slot = match nulls {
                 Some(nulls) if null_is_unset => &column_set & nulls.inner(),
                 _ => column_set.clone(),
             };
         }
-        if null_is_unset {
-            settle_presence(&leaves, leaves.of_column(column), &mut set, rows.num_rows());
+    }
+    for (name, mask) in input.authored {
+        let mask = true_bits(mask);
+        for leaf in spec.masked(&leaves, name)? {
+            if let Some(slot) = set.get_mut(leaf) {
+                *slot = &*slot & &mask;
+            }
         }
     }
+    settle_presence(&leaves, &mut set, rows.num_rows());
     Ok(Some(set))
 }
 
+impl CdcSpec {
+    /// The leaves that a mask speaks of: a column, or one leaf of a struct.
+    fn masked(&self, leaves: &Leaves, name: &str) -> Result<Vec<usize>, CdcError> {
+        let names = self.payload_by_name.iter().filter_map(|&at| self.kept.fields().get(at));
+        let column = names.clone().position(|field| field.name() == name);
+        let found = column.map_or_else(|| leaves.named(name), |column| leaves.of_column(column).collect());
+        if found.is_empty() || self.partial.is_none() {
+            return Err(CdcError::SchemaMismatch {
+                what: "a mask of set columns",
+                expected: match self.partial {
+                    None => "no mask, as the options do not allow any".to_owned(),
+                    Some(_) => names.map(|field| field.name().as_str()).collect::<Vec<_>>().join(", "),
+                },
+                found: name.to_owned(),
+            });
+        }
+        Ok(found)
+    }
+}
+
 /// A struct is set where some leaf within it is.
-fn settle_presence(leaves: &Leaves, column: std::ops::Range<usize>, set: &mut [BooleanBuffer], rows: usize) {
+fn settle_presence(leaves: &Leaves, set: &mut [BooleanBuffer], rows: usize) {
     for (presence, within) in leaves.structs() {
-        if !column.contains(&presence) {
+        if within.is_empty() {
             continue;
         }
         let some = set
@@ -83,23 +110,24 @@ pub(super) fn true_bits(flags: &BooleanArray) -> BooleanBuffer {
 }
 
 /// The lists of `COLUMNS TO UPDATE`.
-struct Mask<'a> {
-    mask: &'a str,
+struct Lists<'a> {
+    column: &'a str,
     spec: &'a CdcSpec,
     input: &'a ChangeInput<'a>,
     upserts: &'a BooleanBuffer,
 }
 
-impl Mask<'_> {
+impl Lists<'_> {
     /// Per column, the rows that list it; a NULL list lists every column.
     fn read(&self) -> Result<BTreeMap<String, BooleanBuffer>, CdcError> {
         let source = self.input.source;
         let mismatch = |found: String| CdcError::SchemaMismatch {
             what: "source",
-            expected: format!("column `{}` as a list of strings", self.mask),
+            expected: format!("column `{}` as a list of strings", self.column),
             found,
         };
-        let column = source.column_by_name(self.mask).ok_or_else(|| mismatch("no such column".to_owned()))?;
+        let column =
+            source.column_by_name(self.column).ok_or_else(|| mismatch("no such column".to_owned()))?;
         let texts = DataType::new_list(DataType::Utf8, true);
         let lists = cast(column, &texts).map_err(|_| mismatch(format!("type {}", column.data_type())))?;
         let lists = lists.as_list::<i32>();
@@ -117,7 +145,9 @@ impl Mask<'_> {
                 continue;
             }
             if lists.is_null(row) {
-                set.values_mut().for_each(|bits| bits.set_bit(row, true));
+                for bits in set.values_mut() {
+                    bits.set_bit(row, true);
+                }
                 continue;
             }
             let list = lists.value(row);
@@ -138,7 +168,7 @@ impl Mask<'_> {
         match wrong {
             None => Ok(set.into_iter().map(|(name, mut bits)| (name, bits.finish())).collect()),
             Some((listed, row, count)) => Err(CdcError::ColumnsToUpdateInvalid {
-                mask: self.mask.to_owned(),
+                mask: self.column.to_owned(),
                 listed,
                 count,
                 rows,

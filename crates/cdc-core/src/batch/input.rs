@@ -17,8 +17,8 @@ pub struct ChangeInput<'a> {
     pub truncates: Option<&'a BooleanArray>,
     /// `APPLY AS RETRACT WHEN`, for a bitemporal target.
     pub retracts: Option<&'a BooleanArray>,
-    /// Which rows set a column, by the column's name; a column that is not named is set by every row. Needs
-    /// [`crate::CdcOptions::authored_masks`].
+    /// Which rows set a column, by the column's name, or a leaf of a struct, by its path (`column.field`); what is not
+    /// named is set by every row. Needs a flow with partial updates, at least [`crate::CdcOptions::authored_masks`].
     pub authored: &'a [(String, BooleanArray)],
     /// Where an upsert ends by itself unless another of its key follows before: a delete at this sequence comes with it.
     /// For rows of a legacy history that ended without a successor. NULL for no end.

@@ -7,7 +7,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, BooleanArray, StructArray, cast::AsArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, StructArray, cast::AsArray, new_null_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
 use arrow_select::nullif::nullif;
@@ -65,6 +65,17 @@ impl Leaves {
     /// Type of each leaf.
     pub(crate) fn types(&self) -> impl Iterator<Item = &DataType> {
         self.paths.iter().map(|path| &path.data_type)
+    }
+
+    /// The leaves of a row in which nothing is set.
+    pub(crate) fn null_row(&self) -> Vec<ArrayRef> {
+        let leaf = |path: &Path| -> ArrayRef {
+            if path.is_presence {
+                return Arc::new(BooleanArray::from(vec![false]));
+            }
+            new_null_array(&path.data_type, 1)
+        };
+        self.paths.iter().map(leaf).collect()
     }
 
     /// The leaves of a column.
@@ -128,6 +139,15 @@ impl Leaves {
         let around = self.structs().into_iter().filter(|(_, range)| range.contains(&leaf));
         let mut leaves: Vec<usize> =
             around.map(|(presence, _)| presence).chain(leaf..leaf.saturating_add(1)).chain(within).collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        leaves
+    }
+
+    /// A set of leaves as it reads back from its names: what is around a leaf that is there, is there.
+    pub(crate) fn read_back(&self, listed: &[usize]) -> Vec<usize> {
+        let names = self.names(|leaf| listed.contains(&leaf));
+        let mut leaves: Vec<usize> = names.into_iter().flat_map(|name| self.named(name)).collect();
         leaves.sort_unstable();
         leaves.dedup();
         leaves

@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
-
 use arrow_array::{Int64Array, StructArray};
 
 use super::*;

@@ -3,25 +3,31 @@
 //! The state of a key is its newest event: a target row when that is an upsert, a side row when it is a delete (a
 //! tombstone). A batch is folded to its winner a key, and that is related to the stored event.
 //!
-//! Keys whose columns may have several authors are folded event by event instead, see [`authors`].
+//! Keys whose columns may have several authors are folded event by event instead, see [`authors`]. A truncate is an event
+//! of every key there is: those of the target join the batch for it.
 
 mod authors;
+pub(super) mod floor;
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Int8Array, RecordBatch, UInt32Array, UInt64Array, new_null_array};
+use arrow_array::{
+    Array, ArrayRef, Int8Array, Int64Array, RecordBatch, UInt32Array, UInt64Array, new_null_array,
+};
 use arrow_schema::SchemaRef;
 use arrow_select::{concat::concat_batches, take::take};
 
+use self::floor::Floor;
 use super::{
     Ties, check_len, column,
     gather::{by_group, column_or_null},
+    horizon::Horizon,
     invalid,
     keys::{KeyIndex, UNKNOWN},
     kind_of, kinds,
     ordinals::ordinals,
     payload::{PayloadOrder, RowRef},
-    row_number, unchanged,
+    row_number, side_schema, unchanged,
 };
 use crate::{
     algebra::order::{Event, Op, Ordinal, Relation, relate},
@@ -29,7 +35,7 @@ use crate::{
     error::CdcError,
     names,
     side::SideKind,
-    spec::{CdcSpec, authored_field, schema_of},
+    spec::CdcSpec,
 };
 
 const BATCH: usize = 0;
@@ -40,6 +46,8 @@ const VISIBLE: usize = 1;
 struct Stored {
     visible: Option<u32>,
     tombstone: Option<u32>,
+    /// The side row that says that a change wrote the row, not the snapshot of its version.
+    change: Option<u32>,
     /// Whether the key has author rows.
     authored: bool,
 }
@@ -65,6 +73,9 @@ struct Input<'a> {
     /// `None` for a row that has no sequence (written by hand): older than everything.
     visible_at: Vec<Option<Ordinal>>,
     hidden_at: Vec<Ordinal>,
+    floor: Floor,
+    /// Changes that a barrier or the horizon defeats; empty when there is none.
+    skipped: Vec<bool>,
     visible_sequence: ArrayRef,
     hidden_sequence: ArrayRef,
     author_rows: AuthorRows,
@@ -78,8 +89,12 @@ pub(super) fn reconcile(
     prior: &Prior,
     changes: &ChangeBatch,
 ) -> Result<Reconciliation, CdcError> {
-    let input = Input::new(spec, prior, changes)?;
+    let everyone = changes.truncate.as_ref().map(|at| changes.with_barrier(spec, &prior.visible.batch, at));
+    let everyone = everyone.transpose()?;
     let mut counts = Counts { events: changes.len() as u64, ..Counts::default() };
+    let changes = everyone.as_ref().unwrap_or(changes);
+    let input = Input::new(spec, prior, changes, &mut counts)?;
+    let barriers = floor::after(spec, &prior.barriers, changes)?;
     let mut ties = Ties::default();
     let winners = input.winners();
     input.count_late(&mut counts);
@@ -88,7 +103,7 @@ pub(super) fn reconcile(
     for (group, winner) in winners.iter().enumerate() {
         let Some(winner) = winner else { continue };
         let stored = input.stored.get(group).copied().unwrap_or_default();
-        let verdict = if spec.has_absent() || stored.authored {
+        let verdict = if spec.is_partial() || stored.authored {
             by_column.push(row_number(group));
             if stored.visible.is_some() && !input.wide { Verdict::NeedsValues } else { Verdict::Decided }
         } else {
@@ -108,7 +123,7 @@ pub(super) fn reconcile(
     counts.tied = ties.count;
     counts.upserted = (effects.upserts.len() as u64).saturating_add(authors.upserted());
     counts.deleted = effects.deleted.saturating_add(authors.deleted);
-    if effects.is_empty() && authors.is_empty() {
+    if effects.is_empty() && authors.is_empty() && barriers == prior.barriers {
         return Ok(unchanged(spec, prior, counts));
     }
     let side_schema = side_schema(spec, prior);
@@ -118,16 +133,7 @@ pub(super) fn reconcile(
         target = both(&target, &authors.target(spec, &input)?)?;
         side = both(&side, &authors.side(spec, &side_schema, &input)?)?;
     }
-    Ok(Reconciliation::Done(Reconciled { target, side, barriers: prior.barriers.clone(), counts }))
-}
-
-/// The schema of the side rows that come: that of the spec, and what author rows need where some may be stored.
-fn side_schema(spec: &CdcSpec, prior: &Prior) -> SchemaRef {
-    let known = spec.side.column_with_name(names::AUTHORED).is_some();
-    if known || prior.hidden.batch.column_by_name(names::AUTHORED).is_none() {
-        return Arc::clone(&spec.side);
-    }
-    schema_of(spec.side.fields().iter().cloned().chain([authored_field()]))
+    Ok(Reconciliation::Done(Reconciled { target, side, barriers, counts }))
 }
 
 /// One change after another.
@@ -143,7 +149,12 @@ enum Verdict {
 }
 
 impl<'a> Input<'a> {
-    fn new(spec: &CdcSpec, prior: &'a Prior, changes: &'a ChangeBatch) -> Result<Self, CdcError> {
+    fn new(
+        spec: &CdcSpec,
+        prior: &'a Prior,
+        changes: &'a ChangeBatch,
+        counts: &mut Counts,
+    ) -> Result<Self, CdcError> {
         check_len(&prior.visible.batch, "target rows")?;
         check_len(&prior.hidden.batch, "side rows")?;
         let index = KeyIndex::new(&spec.key_columns(&changes.rows)?)?;
@@ -152,9 +163,13 @@ impl<'a> Input<'a> {
         let visible_sequence = column(&prior.visible.batch, &sequence_field, "target rows")?;
         let side_field = arrow_schema::Field::new(names::SEQUENCE_AT, spec.sequence_type.clone(), true);
         let hidden_sequence = column(&prior.hidden.batch, &side_field, "side rows")?;
-        let mut all = ordinals(&[&changes.sequence, &visible_sequence, &hidden_sequence])?.into_iter();
+        let [truncate, snapshot] = floor::greatest(&prior.barriers, changes)?;
+        let sequences = [&changes.sequence, &visible_sequence, &hidden_sequence, &truncate, &snapshot];
+        let mut all = ordinals(&sequences)?.into_iter();
         let mut next = || all.next().unwrap_or_default();
         let (batch_at, visible_words, hidden_at) = (next(), next(), next());
+        let (truncate, snapshot) = (next().first().copied(), next().first().copied());
+        let floor = Floor::new(truncate, snapshot);
         let visible_at = visible_words
             .into_iter()
             .enumerate()
@@ -172,6 +187,7 @@ impl<'a> Input<'a> {
         }
         let payload = PayloadOrder::new(&payloads)?;
         let (stored, author_rows) = stored(spec, prior, &hidden_sequence, &index)?;
+        let skipped = skipped(prior, changes, &index, &stored, (&batch_at, floor), counts)?;
         Ok(Self {
             changes,
             prior,
@@ -180,6 +196,8 @@ impl<'a> Input<'a> {
             batch_at,
             visible_at,
             hidden_at,
+            floor,
+            skipped,
             visible_sequence,
             hidden_sequence,
             author_rows,
@@ -193,10 +211,18 @@ impl<'a> Input<'a> {
         Event { at: at(&self.batch_at, row), op, row: RowRef { source: BATCH, row } }
     }
 
+    /// True for a change that a barrier or the horizon defeats.
+    fn is_skipped(&self, row: usize) -> bool {
+        self.skipped.get(row) == Some(&true)
+    }
+
     /// The winner of each key of the batch. Ties at older sequences are superseded and not counted.
     fn winners(&self) -> Vec<Option<Winner>> {
         let mut winners: Vec<Option<Winner>> = vec![None; self.index.len()];
         for (row, &group) in self.index.groups().iter().enumerate() {
+            if self.is_skipped(row) {
+                continue;
+            }
             let event = self.batch_event(row);
             let Some(slot) = winners.get_mut(group as usize) else { continue };
             let Some(best) = slot else {
@@ -221,6 +247,9 @@ impl<'a> Input<'a> {
             let stored = self.stored.get(group as usize).copied().unwrap_or_default();
             let event = self.batch_event(row);
             let (event_at, is_delete) = (event.at, event.op == Op::Delete);
+            if event.op == Op::Barrier || self.is_skipped(row) {
+                continue;
+            }
             let row_at = stored.visible.and_then(|v| self.visible_at.get(v as usize).copied().flatten());
             let tombstone_at = stored.tombstone.map(|h| at(&self.hidden_at, h as usize));
             if row_at.max(tombstone_at).is_some_and(|known| event_at < known) {
@@ -246,13 +275,14 @@ impl<'a> Input<'a> {
         }
         let row_at = stored.visible.map(|row| (row, self.visible_at.get(row as usize).copied().flatten()));
         if let Some((row, Some(row_at))) = row_at {
+            let written = self.floor.written_at(row_at, stored.change.is_some());
             let event =
-                Event { at: row_at, op: Op::Upsert, row: RowRef { source: VISIBLE, row: row as usize } };
-            if winner.op == Op::Upsert && winner.at == row_at && !self.wide {
+                Event { at: written.at, op: written.op, row: RowRef { source: VISIBLE, row: row as usize } };
+            if winner.op == Op::Upsert && winner.position() == written && !self.wide {
                 return Verdict::NeedsValues;
             }
             let (relation, tie) = relate(winner, event, |a, b| self.payload.compare(a, b));
-            if winner.at >= row_at {
+            if winner.at >= written.at {
                 ties.note(met.saturating_add(u64::from(tie)), group, &self.changes.sequence, winner.row.row);
             }
             if relation != Relation::After {
@@ -261,9 +291,38 @@ impl<'a> Input<'a> {
         } else {
             ties.note(met, group, &self.changes.sequence, winner.row.row);
         }
-        effects.replace(stored, winner);
+        effects.replace(stored, winner, &self.floor);
         Verdict::Decided
     }
+}
+
+/// The changes that a barrier or the horizon of collected tombstones defeats; empty when there is none.
+fn skipped(
+    prior: &Prior,
+    changes: &ChangeBatch,
+    index: &KeyIndex,
+    stored: &[Stored],
+    (batch_at, floor): (&[Ordinal], Floor),
+    counts: &mut Counts,
+) -> Result<Vec<bool>, CdcError> {
+    if prior.barriers.is_empty() && changes.truncate.is_none() {
+        return Ok(Vec::new());
+    }
+    let horizon = Horizon::new(prior, &changes.sequence)?;
+    let skip = |(row, &group): (usize, &u32)| {
+        let is_there = stored.get(group as usize).is_some_and(|stored| stored.visible.is_some());
+        if changes.ops.get(row) == Some(&Op::Barrier) {
+            return false;
+        }
+        if floor.defeats(at(batch_at, row)) {
+            counts.barrier_defeated = counts.barrier_defeated.saturating_add(1);
+            return true;
+        }
+        let too_old = !is_there && horizon.covers(row_number(row));
+        counts.horizon_dropped = counts.horizon_dropped.saturating_add(u64::from(too_old));
+        too_old
+    };
+    Ok(index.groups().iter().enumerate().map(skip).collect())
 }
 
 fn at(ordinals: &[Ordinal], row: usize) -> Ordinal {
@@ -297,7 +356,8 @@ fn stored(
                 return Err(invalid(spec, &prior.hidden.batch, row, "the key has several tombstones"));
             }
             SideKind::Delete => {}
-            SideKind::Interior | SideKind::Tail => {
+            SideKind::Change => slot.change = Some(row_number(row)),
+            SideKind::Interior | SideKind::Tail | SideKind::Upsert | SideKind::Retract => {
                 let why = "a side row is of a kind that an SCD TYPE 1 target does not have";
                 return Err(invalid(spec, &prior.hidden.batch, row, why));
             }
@@ -310,7 +370,8 @@ fn stored(
 #[derive(Debug, Default)]
 struct Effects {
     upserts: Vec<u32>,
-    tombstones: Vec<u32>,
+    /// Side rows that come, and what they are.
+    hidden: Vec<(u32, SideKind)>,
     visible_gone: Vec<u32>,
     hidden_gone: Vec<u32>,
     deleted: u64,
@@ -318,21 +379,29 @@ struct Effects {
 
 impl Effects {
     fn is_empty(&self) -> bool {
-        [&self.upserts, &self.tombstones, &self.visible_gone, &self.hidden_gone].iter().all(|v| v.is_empty())
+        self.hidden.is_empty()
+            && [&self.upserts, &self.visible_gone, &self.hidden_gone].iter().all(|v| v.is_empty())
     }
 
     /// The stored event of a key gives way to `winner`.
-    fn replace(&mut self, stored: Stored, winner: Event<RowRef>) {
+    fn replace(&mut self, stored: Stored, winner: Event<RowRef>, floor: &Floor) {
         self.visible_gone.extend(stored.visible);
-        self.hidden_gone.extend(stored.tombstone);
+        self.hidden_gone.extend(stored.tombstone.into_iter().chain(stored.change));
         let row = row_number(winner.row.row);
+        let goes = u64::from(stored.visible.is_some());
         match winner.op {
-            Op::Upsert => self.upserts.push(row),
-            Op::Barrier | Op::Snapshot | Op::Retract => {}
-            Op::Delete => {
-                self.tombstones.push(row);
-                self.deleted = self.deleted.saturating_add(u64::from(stored.visible.is_some()));
+            Op::Upsert => {
+                self.upserts.push(row);
+                if Some(winner.position()) == floor.needs_change_row() {
+                    self.hidden.push((row, SideKind::Change));
+                }
             }
+            Op::Delete => {
+                self.hidden.push((row, SideKind::Delete));
+                self.deleted = self.deleted.saturating_add(goes);
+            }
+            // A barrier needs no tombstone: it is known of every key.
+            Op::Barrier | Op::Snapshot | Op::Retract => self.deleted = self.deleted.saturating_add(goes),
         }
     }
 
@@ -348,7 +417,7 @@ impl Effects {
     }
 
     fn side(&self, spec: &CdcSpec, schema: &SchemaRef, input: &Input<'_>) -> Result<RowChanges, CdcError> {
-        let rows = UInt32Array::from(self.tombstones.clone());
+        let rows: UInt32Array = self.hidden.iter().map(|(row, _)| *row).collect::<Vec<_>>().into();
         let columns = schema.fields().iter().enumerate().map(|(i, field)| {
             if spec.keys.contains(&i) {
                 return take(input.changes.rows.column(i), &rows, None);
@@ -356,7 +425,14 @@ impl Effects {
             match field.name().as_str() {
                 names::SEQUENCE_AT => take(&input.changes.sequence, &rows, None),
                 names::SIDE_KIND => {
-                    Ok(Arc::new(Int8Array::from(vec![SideKind::Delete.code(); rows.len()])) as ArrayRef)
+                    let kinds = self.hidden.iter().map(|(_, kind)| kind.code());
+                    Ok(Arc::new(Int8Array::from_iter_values(kinds)) as ArrayRef)
+                }
+                names::APPLIED_AT => {
+                    let is_delete = |kind: SideKind| kind == SideKind::Delete;
+                    let applied =
+                        |(_, kind): &(u32, SideKind)| input.changes.applied_at.filter(|_| is_delete(*kind));
+                    Ok(Arc::new(self.hidden.iter().map(applied).collect::<Int64Array>()))
                 }
                 _ => Ok(new_null_array(field.data_type(), rows.len())),
             }

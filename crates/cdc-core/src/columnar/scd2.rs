@@ -9,10 +9,6 @@ mod effects;
 mod events;
 mod sources;
 
-use arrow_array::{ArrayRef, UInt32Array};
-use arrow_schema::ArrowError;
-use arrow_select::take::take;
-
 use self::{
     effects::Effects,
     events::{Entry, Source},
@@ -22,9 +18,8 @@ use super::{
     Ties, check_len,
     gather::by_group,
     keys::KeyIndex,
-    ordinals::ordinals,
     payload::{Pair, equal_pairs},
-    row_number, unchanged,
+    unchanged,
 };
 use crate::{
     algebra::{
@@ -35,22 +30,6 @@ use crate::{
     error::CdcError,
     spec::CdcSpec,
 };
-
-/// The first sequence of each key in a batch, in the order of the key numbers.
-pub(super) fn first_sequences(index: &KeyIndex, sequence: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-    let at = ordinals(&[sequence])?.pop().unwrap_or_default();
-    let ordinal = |row: u32| at.get(row as usize).copied().unwrap_or_default();
-    let mut firsts: Vec<u32> = (0..index.len()).map(|g| row_number(index.first_row(row_number(g)))).collect();
-    for (row, &group) in index.groups().iter().enumerate() {
-        let row = row_number(row);
-        if let Some(first) = firsts.get_mut(group as usize)
-            && ordinal(row) < ordinal(*first)
-        {
-            *first = row;
-        }
-    }
-    take(sequence, &UInt32Array::from(firsts), None)
-}
 
 pub(super) fn reconcile(
     spec: &CdcSpec,

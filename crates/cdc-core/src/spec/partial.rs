@@ -41,12 +41,7 @@ pub(super) fn check_clauses(options: &CdcOptions, sequences: &SequenceTypes) -> 
             "a monotonic system time needs STORED AS BITEMPORAL",
         ),
     ];
-    let not_built = [(
-        options.stored_as == StoredAs::Bitemporal || options.has_partial_updates(),
-        "AUTOCDC_NOT_SUPPORTED",
-        "bitemporal targets and partial updates are not executed yet",
-    )];
-    match broken.into_iter().chain(not_built).find(|(holds, ..)| *holds) {
+    match broken.into_iter().find(|(holds, ..)| *holds) {
         Some((_, condition, why)) => Err(CdcError::ConflictingClauses { condition, why }),
         None => Ok(()),
     }

@@ -218,7 +218,7 @@ pub(super) fn target_schema(spec: &CdcSpec) -> SchemaRef {
             fields.extend([sequence(names::START_AT), sequence(names::END_AT)]);
         }
     }
-    for data_type in &spec.system_type {
+    if let Some(data_type) = &spec.system_type {
         fields.extend([names::SYSTEM_START_AT, names::SYSTEM_END_AT].map(|name| system(name, data_type)));
     }
     schema_of(fields)

@@ -24,6 +24,6 @@ pub(super) fn side_schema(spec: &CdcSpec) -> SchemaRef {
 }
 
 /// The side column that lists the columns which an event authored.
-pub(crate) fn authored_field() -> FieldRef {
+fn authored_field() -> FieldRef {
     system(names::AUTHORED, &DataType::List(Arc::new(Field::new("item", DataType::Utf8, true))))
 }

@@ -58,6 +58,7 @@ fn expected(flow: &Flow, history: &[Small]) -> State {
         rows
     };
     let shown: &[&str] = match flow.spec.stored_as() {
+        StoredAs::Bitemporal => panic!("one clock only"),
         StoredAs::Scd1 => &["v", "w", names::SEQUENCE_AT],
         StoredAs::Scd2 => &["v", "w", names::START_AT, names::END_AT],
     };

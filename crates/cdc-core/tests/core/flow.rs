@@ -163,6 +163,7 @@ impl Flow {
         let mut rows = match self.spec.stored_as() {
             StoredAs::Scd1 => reference::scd1(&keys, events),
             StoredAs::Scd2 => reference::scd2(&keys, events, Some(&tracked)),
+            StoredAs::Bitemporal => panic!("one clock only"),
         };
         for row in &mut rows {
             for (name, _) in &self.columns.payload {
@@ -188,7 +189,7 @@ impl Flow {
                 StoredAs::Scd1 => {
                     timeline.last().filter(|(_, (op, _))| *op == Op::Delete).into_iter().collect()
                 }
-                StoredAs::Scd2 => vec![],
+                StoredAs::Scd2 | StoredAs::Bitemporal => vec![],
             };
             let mut add = |seq: &Value, kind: SideKind, values: &Row| {
                 let mut row: Row = self.columns.key_names().into_iter().zip(key.iter().cloned()).collect();

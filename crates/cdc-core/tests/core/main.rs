@@ -20,5 +20,7 @@ mod exhaustive;
 mod flow;
 mod laws;
 mod scenarios;
+mod shape_laws;
+mod shapes;
 mod store;
 mod types;

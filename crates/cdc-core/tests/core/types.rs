@@ -287,10 +287,10 @@ fn a31_keys_that_are_equal_are_one_key_and_stored_in_one_form() {
         ]);
         let sequence: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4, 5]));
         let batch = ChangeBatch::new(&spec, &source.unwrap(), &sequence, None).unwrap();
-        let keys = spec.read_plan(&batch).unwrap().keys.unwrap();
+        let plan_keys = spec.read_plan(&batch).unwrap().keys.unwrap();
         let expected = interleave(&[keys.as_ref()], &[(0, 1), (0, 2), (0, 4)]).unwrap();
-        assert_eq!(keys.column(0), &expected, "{kind}: zero, NaN and one");
-        let index = KeyIndex::new(keys.columns()).unwrap();
+        assert_eq!(plan_keys.column(0), &expected, "{kind}: zero, NaN and one");
+        let index = KeyIndex::new(plan_keys.columns()).unwrap();
         assert_eq!(
             index.probe(&[keys]).unwrap(),
             [0, 0, 1, 1, 2],

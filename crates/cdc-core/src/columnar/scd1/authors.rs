@@ -1,4 +1,4 @@
-//! How is a key reconciled whose columns may have several authors?
+//! How is a key reconciled whose columns may have several authors (partial updates, A-20)?
 //!
 //! The events that its stored rows stand for and those of the batch are folded ([`crate::algebra::authorship`]); what
 //! comes out is compared with what is stored, so that a replay changes nothing.
@@ -10,6 +10,8 @@
 //! | target row at whose sequence no author row stands | an upsert of a whole row |
 //! | target row otherwise | the view of the others. Columns without an author keep their value: older than everything |
 //! | delete row | a delete |
+//! | author row without a list, or target row, at or below a snapshot and without a change row | the snapshot's row |
+//! | change row | nothing: it says that an upsert at the version of a snapshot is a change |
 //!
 //! Author rows of a key that has no target row belonged to one that somebody deleted by hand: they are no events.
 
@@ -19,8 +21,8 @@ mod values;
 use super::{super::gather::by_group, BATCH, Input, Stored, Ties, VISIBLE, at};
 use crate::{
     algebra::{
-        authorship::{Authored, Entry, Live, State, When, fold},
-        order::{Op, Ordinal},
+        authorship::{Authored, Entry, Fold, Live, State, When, fold},
+        order::{Op, Ordinal, Position},
     },
     columnar::{payload::RowRef, row_number},
     error::CdcError,
@@ -57,18 +59,23 @@ pub(super) fn resolve(
         let Some(&(group, _)) = changes.first() else { continue };
         let key = Key::new(input, group);
         let mut entries = key.stored_events(input, &values);
-        entries.extend(changes.iter().map(|&(_, row)| {
+        let counting = changes.iter().filter(|(_, row)| !input.is_skipped(*row as usize));
+        entries.extend(counting.map(|&(_, row)| {
             let event = input.batch_event(row as usize);
             Entry {
-                at: When::At(event.at),
-                op: event.op,
-                authored: values.batch_authored(),
+                at: When::At(event.position()),
+                authored: values.batch_authored(row as usize),
                 row: event.row,
                 values: event.row,
                 new: true,
             }
         }));
-        let state = fold(&entries, values.len(), |column, a, b| values.order.compare_column(column, a, b));
+        let how = Fold {
+            columns: values.len(),
+            by_column: spec.partial.is_some(),
+            compare: |column, a, b| values.order.compare_column(column, a, b),
+        };
+        let state = fold(&entries, &how);
         if let Some(state) = state {
             if let State::Live(Live { ties: count, tied: Some(row), .. }) = &state {
                 ties.note(*count, group, &input.changes.sequence, row.row);
@@ -103,22 +110,30 @@ impl Key {
     fn stored_events<'v>(&self, input: &Input<'_>, values: &'v Values) -> Vec<Entry<'v, RowRef>> {
         let hidden = |row: u32| RowRef { source: HIDDEN, row: row as usize };
         let hidden_at = |row: u32| at(&input.hidden_at, row as usize);
-        let event = |at: When, op: Op, authored: Authored<'v>, row: RowRef, values: RowRef| Entry {
-            at,
-            op,
+        let event = |position: Position, authored: Authored<'v>, row: RowRef, values: RowRef| Entry {
+            at: When::At(position),
             authored,
             row,
             values,
             new: false,
         };
         let mut entries = Vec::new();
+        if let Some(barrier) = input.floor.barrier() {
+            entries.push(event(barrier, Authored::Whole, NULL, NULL));
+        }
         if let Some(row) = self.stored.tombstone {
-            let row_at = When::At(hidden_at(row));
-            entries.push(event(row_at, Op::Delete, Authored::Whole, hidden(row), hidden(row)));
+            let position = Position { at: hidden_at(row), op: Op::Delete };
+            entries.push(event(position, Authored::Whole, hidden(row), hidden(row)));
         }
         let Some(row) = self.stored.visible else { return entries };
         let visible = RowRef { source: VISIBLE, row: row as usize };
         let visible_at = input.visible_at.get(row as usize).copied().flatten();
+        let written_at = |at: Ordinal| input.floor.written_at(at, self.stored.change.is_some());
+        if let Some(by_snapshot) = visible_at.map(written_at).filter(|position| position.op == Op::Snapshot) {
+            // What was known before the snapshot does not count any more.
+            entries.push(event(by_snapshot, Authored::Whole, visible, visible));
+            return entries;
+        }
         let stands_at = |at: Ordinal, whole: bool| {
             let mut authors = self.authors.iter();
             authors.any(|&row| hidden_at(row) == at && (values.listed(row).is_none() || !whole))
@@ -130,10 +145,16 @@ impl Key {
                 Some(list) if stands_at(author_at, true) => (Authored::Columns(list), hidden(author)),
                 Some(list) => (Authored::Columns(list), visible),
             };
-            entries.push(event(When::At(author_at), Op::Upsert, authored, hidden(author), shown));
+            let (position, authored) = match authored {
+                Authored::Whole => (written_at(author_at), values.whole()),
+                Authored::Columns(_) => (Position { at: author_at, op: Op::Upsert }, authored),
+            };
+            entries.push(event(position, authored, hidden(author), shown));
         }
-        let own_at = visible_at.filter(|&at| !stands_at(at, false)).map_or(When::First, When::At);
-        entries.push(event(own_at, Op::Upsert, Authored::Whole, visible, visible));
+        let own_at = visible_at.filter(|&at| !stands_at(at, false)).map(written_at);
+        let authored = if own_at.is_some() { values.whole() } else { Authored::Whole };
+        let at = own_at.map_or(When::First, When::At);
+        entries.push(Entry { at, authored, row: visible, values: visible, new: false });
         entries
     }
 
@@ -146,8 +167,10 @@ impl Key {
             authored: None,
         };
         match state {
-            State::Gone(known) => {
-                side.push(delete(known));
+            State::Empty | State::Gone(_) => {
+                if let State::Gone(known) = state {
+                    side.push(delete(known));
+                }
                 effects.visible_gone.extend(self.stored.visible);
                 effects.deleted = effects.deleted.saturating_add(u64::from(self.stored.visible.is_some()));
             }
@@ -167,6 +190,14 @@ impl Key {
                         authored: author.columns.clone(),
                     }
                 }));
+                let at_snapshot = input.floor.needs_change_row();
+                let changed =
+                    live.changed_at.iter().flatten().any(|at| Some(*at) == at_snapshot.map(When::At));
+                side.extend(at_snapshot.filter(|_| changed).map(|position| {
+                    let author =
+                        live.authors.iter().map(|author| author.known).find(|known| known.at == position.at);
+                    SideRow { kind: SideKind::Change, ..delete(&author.unwrap_or(live.newest)) }
+                }));
                 let row = Row {
                     key: self.row,
                     at: live.newest.at,
@@ -182,8 +213,10 @@ impl Key {
     /// The target row of the key becomes `row`.
     fn show(&self, row: Row, input: &Input<'_>, values: &Values, effects: &mut Effects) {
         if let Some(old) = self.stored.visible {
+            let place = RowRef { source: VISIBLE, row: old as usize };
             let same_at = input.visible_at.get(old as usize).copied().flatten() == Some(row.at);
-            if same_at && values.same(&row.values, RowRef { source: VISIBLE, row: old as usize }) {
+            // A row that a snapshot left as it was keeps the sequence that it has.
+            if (same_at || row.sequence == place) && values.same(&row.values, place) {
                 return;
             }
             effects.visible_gone.push(old);
@@ -194,14 +227,15 @@ impl Key {
     /// The side rows of the key become `side`.
     fn keep(&self, mut side: Vec<SideRow>, input: &Input<'_>, values: &Values, effects: &mut Effects) {
         let authors = self.authors.iter().map(|&row| (row, SideKind::Author));
-        for (old, kind) in self.stored.tombstone.map(|row| (row, SideKind::Delete)).into_iter().chain(authors)
-        {
+        let tombstone = self.stored.tombstone.map(|row| (row, SideKind::Delete));
+        let change = self.stored.change.map(|row| (row, SideKind::Change));
+        for (old, kind) in tombstone.into_iter().chain(change).chain(authors) {
             let listed = if kind == SideKind::Author { values.listed(old) } else { None };
             let same = side.iter().position(|new| {
                 new.kind == kind
                     && new.row.at == at(&input.hidden_at, old as usize)
-                    && new.authored.as_deref() == listed
-                    && (kind == SideKind::Delete
+                    && new.authored.as_ref().map(|own| values.leaves.read_back(own)).as_deref() == listed
+                    && (kind != SideKind::Author
                         || values.same(&new.row.values, RowRef { source: HIDDEN, row: old as usize }))
             });
             match same {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int8Array, RecordBatch};
+use arrow_array::{ArrayRef, Int8Array, Int64Array, RecordBatch, new_null_array};
 
 use super::{
     super::{payload::RowRef, scd1::ids},
@@ -163,13 +163,20 @@ impl<'a> Effects<'a> {
         }
         let sequences = sources.sequences.places(events().map(|(entry, _)| entry.map(Entry::sequence)));
         columns.push(sources.sequences.gather(&sequences)?);
-        debug_assert_eq!(
-            spec.side.field(columns.len()).name(),
-            names::SIDE_KIND,
-            "the kind is the last column"
-        );
-        columns.push(Arc::new(Int8Array::from_iter_values(self.side.iter().map(|(_, kind)| kind.code()))));
-        Ok(RecordBatch::try_new(Arc::clone(&spec.side), columns)?)
+        let schema = super::super::side_schema(spec, sources.prior);
+        for field in schema.fields().iter().skip(columns.len()) {
+            columns.push(match field.name().as_str() {
+                names::SIDE_KIND => {
+                    Arc::new(Int8Array::from_iter_values(self.side.iter().map(|(_, kind)| kind.code())))
+                }
+                names::APPLIED_AT => {
+                    let applied = |kind| sources.changes.applied_at.filter(|_| kind == SideKind::Delete);
+                    Arc::new(self.side.iter().map(|(_, kind)| applied(*kind)).collect::<Int64Array>())
+                }
+                _ => new_null_array(field.data_type(), self.side.len()),
+            });
+        }
+        Ok(RecordBatch::try_new(schema, columns)?)
     }
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, Int8Array, RecordBatch, UInt32Array,
+    ArrayRef, Int8Array, Int64Array, RecordBatch, UInt32Array,
     builder::{ListBuilder, StringBuilder},
 };
-use arrow_schema::{FieldRef, SchemaRef};
+use arrow_schema::{ArrowError, FieldRef, SchemaRef};
 use arrow_select::take::take;
 
 use super::{
@@ -24,7 +24,7 @@ pub(super) struct Row {
     pub(super) key: u32,
     pub(super) at: Ordinal,
     pub(super) sequence: RowRef,
-    /// Per column.
+    /// Per leaf.
     pub(super) values: Vec<RowRef>,
 }
 
@@ -91,10 +91,14 @@ impl Effects {
                 return Ok(take(input.changes.rows.column(i), &keys, None)?);
             }
             let payload = spec.payload_by_name.iter().position(|&kept| kept == i);
-            if let Some((place, column)) = payload.and_then(|place| Some((place, values.columns.get(place)?)))
-            {
-                let wanted = rows.iter().map(|row| row.values.get(place).copied());
-                return Ok(column.gather(&column.places(wanted))?);
+            if let Some(column) = payload {
+                let mut leaf = |leaf: usize| match values.columns.get(leaf) {
+                    Some(column) => {
+                        column.gather(&column.places(rows.iter().map(|row| row.values.get(leaf).copied())))
+                    }
+                    None => Err(ArrowError::InvalidArgumentError("no such leaf".to_owned())),
+                };
+                return Ok(values.leaves.join(column, &mut leaf)?);
             }
             Ok(match field.name().as_str() {
                 names::SIDE_KIND => {
@@ -102,6 +106,11 @@ impl Effects {
                     Arc::new(Int8Array::from(kinds))
                 }
                 names::AUTHORED => self.authored(values),
+                names::APPLIED_AT => {
+                    let is_delete = |side: &SideRow| side.kind == SideKind::Delete;
+                    let applied = |side| input.changes.applied_at.filter(|_| is_delete(side));
+                    Arc::new(self.side.iter().map(applied).collect::<Int64Array>())
+                }
                 _ => {
                     let sequences = &values.sequences;
                     sequences.gather(&sequences.places(rows.iter().map(|row| Some(row.sequence))))?
@@ -115,8 +124,10 @@ impl Effects {
     fn authored(&self, values: &Values) -> ArrayRef {
         let mut lists = ListBuilder::new(StringBuilder::new());
         for side in &self.side {
-            for name in side.authored.iter().flatten().filter_map(|&column| values.names.get(column)) {
-                lists.values().append_value(name);
+            if let Some(listed) = &side.authored {
+                for name in values.leaves.names(|leaf| listed.contains(&leaf)) {
+                    lists.values().append_value(name);
+                }
             }
             lists.append(side.authored.is_some());
         }
