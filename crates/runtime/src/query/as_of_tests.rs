@@ -29,20 +29,23 @@ fn int(value: i64) -> ScalarValue {
     ScalarValue::Int64(Some(value))
 }
 
-fn covers_plainly(start: i64, end: Option<i64>, moment: Option<i64>) -> bool {
+/// `[start, end)`, an open end as `None`.
+type Interval = (i64, Option<i64>);
+
+fn covers_plainly((start, end): Interval, moment: Option<i64>) -> bool {
     moment.is_none_or(|moment| start <= moment && end.is_none_or(|end| end > moment))
 }
 
 #[tokio::test]
 async fn c_67_both_axes_are_half_open_and_null_ends_are_open() {
-    let intervals: Vec<(i64, Option<i64>)> = (0..3)
+    let intervals: Vec<Interval> = (0..3)
         .flat_map(|start| (start + 1..4).map(Some).chain([None]).map(move |end| (start, end)))
         .collect();
     let pairs: Vec<_> = intervals
         .iter()
         .flat_map(|business| intervals.iter().map(move |system| (*business, *system)))
         .collect();
-    let starts = |of: fn(&((i64, Option<i64>), (i64, Option<i64>))) -> Option<i64>| -> ArrayRef {
+    let starts = |of: fn(&(Interval, Interval)) -> Option<i64>| -> ArrayRef {
         Arc::new(pairs.iter().map(of).collect::<Int64Array>())
     };
     let rows = numbered(vec![
@@ -58,26 +61,26 @@ async fn c_67_both_axes_are_half_open_and_null_ends_are_open() {
                 AsOf::default().business(ScalarValue::Int64(business)).system(ScalarValue::Int64(system));
             let expected: Vec<i64> = (0..)
                 .zip(&pairs)
-                .filter(|(_, (b, s))| covers_plainly(b.0, b.1, business) && covers_plainly(s.0, s.1, system))
+                .filter(|(_, (b, s))| covers_plainly(*b, business) && covers_plainly(*s, system))
                 .map(|(n, _)| n)
                 .collect();
             let found = chosen(&rows, as_of.predicate(&rows.schema()).unwrap()).await;
             assert_eq!(found, expected, "business {business:?}, system {system:?}");
         }
     }
-    let open =
-        |(_, (b, s)): &(i64, &((i64, Option<i64>), (i64, Option<i64>)))| b.1.is_none() && s.1.is_none();
+    let open = |(_, (b, s)): &(i64, &(Interval, Interval))| b.1.is_none() && s.1.is_none();
     let expected: Vec<i64> = (0..).zip(&pairs).filter(open).map(|(n, _)| n).collect();
     assert_eq!(History::of(&rows.schema()), Some(History::Beliefs));
     assert_eq!(chosen(&rows, History::Beliefs.current()).await, expected);
 }
 
-type Pair = Option<(Option<i64>, Option<i64>)>;
+type TwoFields = (Option<i64>, Option<i64>);
+type Pair = Option<TwoFields>;
 
 fn structs(values: &[Pair]) -> StructArray {
     let fields: Fields =
         vec![Field::new("ts", DataType::Int64, true), Field::new("lsn", DataType::Int64, true)].into();
-    let column = |of: fn(&(Option<i64>, Option<i64>)) -> Option<i64>| -> ArrayRef {
+    let column = |of: fn(&TwoFields) -> Option<i64>| -> ArrayRef {
         Arc::new(values.iter().map(|value| value.as_ref().and_then(of)).collect::<Int64Array>())
     };
     let nulls = values.iter().map(Option::is_some).collect::<Vec<_>>().into();
@@ -142,9 +145,31 @@ fn literals_become_values_of_the_columns_type() {
 }
 
 #[test]
+fn moments_finer_than_their_column_fall_on_the_point_before() {
+    let micros = |zone: Option<&str>| DataType::Timestamp(TimeUnit::Microsecond, zone.map(Into::into));
+    let nanos = |nanos: i64| ScalarValue::TimestampNanosecond(Some(nanos), Some("+00:00".into()));
+    let cases = [
+        (nanos(1_999), micros(Some("UTC")), "TimestampMicrosecond(1, Some(\"UTC\"))"),
+        (nanos(-1), micros(Some("UTC")), "TimestampMicrosecond(-1, Some(\"UTC\"))"),
+        (nanos(-1_000), micros(None), "TimestampMicrosecond(-1, None)"),
+        (nanos(-1), DataType::Date32, "Date32(\"1969-12-31\")"),
+        (ScalarValue::from("1970-01-02T23:59:59.5"), DataType::Date32, "Date32(\"1970-01-02\")"),
+        (ScalarValue::from("1969-12-31T23:59:59.9999999"), micros(None), "TimestampMicrosecond(-1, None)"),
+        (ScalarValue::from("0001-01-01"), DataType::Date32, "Date32(\"0001-01-01\")"),
+    ];
+    for (value, data_type, expected) in cases {
+        let found = written(value.clone(), &data_type).unwrap();
+        assert!(found.contains(&format!("__START_AT <= {expected} ")), "{value:?} as {data_type}: {found}");
+    }
+}
+
+#[test]
 fn literals_that_are_no_value_of_the_type_are_refused_with_it() {
     let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
     let pair = structs(&[Some((Some(1), Some(2)))]);
+    let day = DataType::Struct(vec![Field::new("day", DataType::Date32, true)].into());
+    let noon: ArrayRef = Arc::new(arrow_array::StringArray::from(vec!["2025-01-03T12:00:00"]));
+    let noon = StructArray::from(vec![(Arc::new(Field::new("c0", DataType::Utf8, true)), noon)]);
     let three: Fields = (0..3).map(|n| Field::new(format!("f{n}"), DataType::Int64, true)).collect();
     let cases = [
         (ScalarValue::from("soon"), DataType::Int64),
@@ -155,15 +180,19 @@ fn literals_that_are_no_value_of_the_type_are_refused_with_it() {
         (ScalarValue::from(20_250_103_i64), DataType::Date32),
         (ScalarValue::from(1_i64), micros.clone()),
         (ScalarValue::from("not a day"), micros.clone()),
-        (ScalarValue::from("2025-01-03T00:00:00.000000001"), micros.clone()),
         (ScalarValue::from("text"), DataType::Binary),
         (ScalarValue::from("1"), pair.data_type().clone()),
         (ScalarValue::Struct(Arc::new(pair)), DataType::Struct(three)),
+        (ScalarValue::Struct(Arc::new(noon)), day),
     ];
     for (value, data_type) in cases {
         let error = written(value.clone(), &data_type).expect_err(&format!("{value:?} as {data_type}"));
         assert_eq!(error.kind(), ErrorKind::Definition);
-        assert!(error.to_string().contains(&data_type.to_string()), "{error}");
+        let named = match &data_type {
+            DataType::Struct(fields) if fields.len() == 1 => fields[0].data_type().to_string(),
+            whole => whole.to_string(),
+        };
+        assert!(error.to_string().contains(&named), "{error}");
         assert!(error.help_text().is_some(), "{error}");
     }
 }

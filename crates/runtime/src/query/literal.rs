@@ -1,7 +1,8 @@
 //! Which value of a column's type does somebody mean who writes a literal?
 //!
 //! Text stands for any type that has a textual form, a number for numbers, and a value of the right kind for itself. A
-//! literal that would have to be rounded is refused: as of a moment that nobody named is no answer.
+//! number that would have to be rounded is refused: as of a moment that nobody named is no answer. Dates and timestamps
+//! finer than their column are no question of rounding, see [`floored`].
 
 use std::sync::Arc;
 
@@ -32,13 +33,33 @@ pub(super) fn fitted(value: &ScalarValue, wanted: &DataType) -> Result<ScalarVal
     if !same_kind {
         return Err(refused(value, wanted).help(advice(wanted)));
     }
-    let cast = value.cast_to(wanted).map_err(|_| refused(value, wanted).help(advice(wanted)))?;
-    let exact = if is_text { is_exact_text(value, &cast) } else { comes_back(value, &cast) };
-    if exact {
+    let cast = match floored(value, wanted) {
+        Some(moment) => return Ok(moment),
+        None => value.cast_to(wanted).map_err(|_| refused(value, wanted).help(advice(wanted)))?,
+    };
+    if is_text || comes_back(value, &cast) {
         Ok(cast)
     } else {
         Err(refused(value, wanted).help("the type can't hold it exactly: give it less precision"))
     }
+}
+
+/// A date or timestamp on the grid of its column: the last point of the grid that is not after it. A half-open interval
+/// between points of the grid covers the one exactly when it covers the other. `None` for other types, and for moments
+/// that nanoseconds don't reach.
+fn floored(value: &ScalarValue, wanted: &DataType) -> Option<ScalarValue> {
+    let (unit, zone): (i64, _) = match wanted {
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) => (1, zone.clone()),
+        DataType::Timestamp(TimeUnit::Microsecond, zone) => (1_000, zone.clone()),
+        DataType::Timestamp(TimeUnit::Millisecond, zone) => (1_000_000, zone.clone()),
+        DataType::Timestamp(TimeUnit::Second, zone) => (1_000_000_000, zone.clone()),
+        DataType::Date32 | DataType::Date64 => (86_400_000_000_000, None),
+        _ => return None,
+    };
+    let finest = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
+    let ScalarValue::TimestampNanosecond(Some(nanos), _) = value.cast_to(&finest).ok()? else { return None };
+    let nanos = nanos.div_euclid(unit).checked_mul(unit)?;
+    ScalarValue::TimestampNanosecond(Some(nanos), zone).cast_to(wanted).ok()
 }
 
 /// Fields go by position, so that `struct('2025-01-03', 7)` will do.
@@ -56,12 +77,29 @@ fn fitted_struct(value: &ScalarValue, wanted: &DataType, fields: &Fields) -> Res
         .zip(fields)
         .map(|(column, field): (_, &FieldRef)| {
             let part = ScalarValue::try_from_array(column, 0)?;
-            Ok(fitted(&part, field.data_type())?.to_array()?)
+            let fits = fitted(&part, field.data_type())?;
+            // Behind a field that was moved, the next one would compare as if it had not been.
+            if is_moved(&part, &fits) {
+                let help = "within a struct it must be exact: give it less precision";
+                return Err(refused(&part, field.data_type()).help(help));
+            }
+            Ok(fits.to_array()?)
         })
         .collect::<Result<Vec<_>>>()?;
     let nullable: Fields =
         fields.iter().map(|field| Arc::new(field.as_ref().clone().with_nullable(true))).collect();
     Ok(ScalarValue::Struct(Arc::new(StructArray::try_new(nullable, columns, None)?)))
+}
+
+/// The moment on the grid is another one than was written.
+fn is_moved(written: &ScalarValue, fits: &ScalarValue) -> bool {
+    let zone = match fits.data_type() {
+        DataType::Timestamp(_, zone) => zone,
+        DataType::Date32 | DataType::Date64 => None,
+        _ => return false,
+    };
+    let finest = DataType::Timestamp(TimeUnit::Nanosecond, zone);
+    matches!((written.cast_to(&finest), fits.cast_to(&finest)), (Ok(a), Ok(b)) if a != b)
 }
 
 fn is_bytes(data_type: &DataType) -> bool {
@@ -71,22 +109,6 @@ fn is_bytes(data_type: &DataType) -> bool {
 /// Casting back gives the value again.
 fn comes_back(value: &ScalarValue, cast: &ScalarValue) -> bool {
     cast.cast_to(&value.data_type()).is_ok_and(|back| back == *value)
-}
-
-/// Text of a moment is exact when reading it at the finest resolution gives the same moment.
-fn is_exact_text(text: &ScalarValue, cast: &ScalarValue) -> bool {
-    let zone = match cast.data_type() {
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => return true,
-        DataType::Timestamp(_, zone) => zone,
-        DataType::Date32 | DataType::Date64 => None,
-        _ => return true,
-    };
-    let finest = DataType::Timestamp(TimeUnit::Nanosecond, zone);
-    match (text.cast_to(&finest), cast.cast_to(&finest)) {
-        (Ok(meant), Ok(taken)) => meant == taken,
-        // Far beyond what nanoseconds reach.
-        _ => true,
-    }
 }
 
 fn refused(value: &ScalarValue, wanted: &DataType) -> Error {
