@@ -78,7 +78,9 @@ pub mod batch;
 mod columnar;
 pub mod error;
 pub mod names;
+pub mod retention;
 pub mod side;
+pub mod snapshot;
 pub mod spec;
 
 pub use barriers::{BarrierKind, Barriers};
@@ -87,6 +89,8 @@ pub use batch::{
     Rows,
 };
 pub use columnar::keys;
+pub use retention::Collected;
+pub use snapshot::{OnStale, SnapshotBatch, SnapshotRules};
 pub use error::CdcError;
 pub use spec::{
     CdcOptions, CdcSpec, ColumnSelection, NullSequenceFields, OnTie, SequenceColumn, SequenceTypes, StoredAs,

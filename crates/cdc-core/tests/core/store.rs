@@ -223,7 +223,7 @@ impl Store {
         Ok(done)
     }
 
-    fn keep(&mut self, done: &Reconciled) {
+    pub(crate) fn keep(&mut self, done: &Reconciled) {
         self.target.apply(&done.target);
         self.side.apply(&done.side);
         self.barriers = done.barriers.clone();
