@@ -149,7 +149,11 @@ fn side_schema(spec: &CdcSpec, prior: &Prior) -> SchemaRef {
 }
 
 /// The column of `rows` that `field` describes.
-pub(crate) fn column(rows: &RecordBatch, field: &arrow_schema::Field, what: &'static str) -> Result<ArrayRef, CdcError> {
+pub(crate) fn column(
+    rows: &RecordBatch,
+    field: &arrow_schema::Field,
+    what: &'static str,
+) -> Result<ArrayRef, CdcError> {
     let mismatch = |found: String| CdcError::SchemaMismatch {
         what,
         expected: format!("`{}` {}", field.name(), field.data_type()),

@@ -89,9 +89,9 @@ pub use batch::{
     Rows,
 };
 pub use columnar::keys;
+pub use error::CdcError;
 pub use retention::Collected;
 pub use snapshot::{OnStale, SnapshotBatch, SnapshotRules};
-pub use error::CdcError;
 pub use spec::{
     CdcOptions, CdcSpec, ColumnSelection, NullSequenceFields, OnTie, SequenceColumn, SequenceTypes, StoredAs,
     SystemTime,

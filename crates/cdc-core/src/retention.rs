@@ -17,7 +17,10 @@ use arrow_schema::{DataType, Field};
 use crate::{
     barriers::{BarrierKind, Barriers, Keep},
     batch::{RowChanges, Rows},
-    columnar::{column, gather::column_or_null, keys::KeyIndex, kind_of, kinds, ordinals::ordinals, row_number, scd1_ids},
+    columnar::{
+        column, gather::column_or_null, keys::KeyIndex, kind_of, kinds, ordinals::ordinals, row_number,
+        scd1_ids,
+    },
     error::CdcError,
     names,
     side::SideKind,
@@ -51,7 +54,8 @@ impl CdcSpec {
         let rows = &hidden.batch;
         let nothing = RecordBatch::new_empty(rows.schema());
         let (mut gone, mut traced) = (Vec::new(), Vec::new());
-        let sequence = column(rows, &Field::new(names::SEQUENCE_AT, self.sequence_type.clone(), true), "side rows")?;
+        let sequence =
+            column(rows, &Field::new(names::SEQUENCE_AT, self.sequence_type.clone(), true), "side rows")?;
         if self.stored_as != StoredAs::Bitemporal {
             let expired = Expired { spec: self, rows, sequence: &sequence, applied_before };
             (gone, traced) = expired.tombstones(barriers)?;

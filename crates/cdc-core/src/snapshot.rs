@@ -61,7 +61,8 @@ impl SnapshotBatch {
     /// [`CdcError::DuplicateKey`]; [`CdcError::SchemaMismatch`].
     pub fn new(spec: &CdcSpec, source: &RecordBatch, version: &ArrayRef) -> Result<Self, CdcError> {
         if version.len() != 1 || version.logical_nulls().is_some_and(|nulls| nulls.null_count() > 0) {
-            let found = if version.len() == 1 { "NULL".to_owned() } else { format!("{} values", version.len()) };
+            let found =
+                if version.len() == 1 { "NULL".to_owned() } else { format!("{} values", version.len()) };
             return Err(CdcError::SnapshotVersion { found });
         }
         if version.data_type() != &spec.sequence_type {

@@ -14,7 +14,11 @@ impl ChangeBatch {
     }
 
     /// These changes, and for each stored row an event of its key: the batch's barrier. `None` without a barrier.
-    pub(crate) fn with_barrier(&self, spec: &CdcSpec, stored: [&RecordBatch; 2]) -> Result<Option<Self>, CdcError> {
+    pub(crate) fn with_barrier(
+        &self,
+        spec: &CdcSpec,
+        stored: [&RecordBatch; 2],
+    ) -> Result<Option<Self>, CdcError> {
         let Some(at) = self.barrier() else { return Ok(None) };
         let mut all = self.clone();
         for rows in stored {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array, cast::AsArray, new_null_array};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::DataType;
-use arrow_select::{concat::concat_batches, filter::filter, filter::filter_record_batch, take::take, zip::zip};
+use arrow_select::{
+    concat::concat_batches, filter::filter, filter::filter_record_batch, take::take, zip::zip,
+};
 
 use super::{ChangeBatch, ChangeInput, SystemSequence, authored};
 use crate::{

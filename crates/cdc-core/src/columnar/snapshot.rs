@@ -30,10 +30,13 @@ use crate::{
 /// Refuses rows of which two have one key.
 pub(crate) fn check_keys(spec: &CdcSpec, rows: &RecordBatch, what: &'static str) -> Result<(), CdcError> {
     let index = KeyIndex::new(&spec.key_columns(rows)?)?;
-    let repeats = || index.groups().iter().enumerate().filter(|(row, group)| index.first_row(**group) != *row);
+    let repeats =
+        || index.groups().iter().enumerate().filter(|(row, group)| index.first_row(**group) != *row);
     match repeats().next() {
         None => Ok(()),
-        Some((row, _)) => Err(CdcError::DuplicateKey { what, key: key_of(spec, rows, row)?, count: repeats().count() }),
+        Some((row, _)) => {
+            Err(CdcError::DuplicateKey { what, key: key_of(spec, rows, row)?, count: repeats().count() })
+        }
     }
 }
 
@@ -137,16 +140,17 @@ fn with_absent(
             *slot = Some(row);
         }
     }
-    let columns = spec.kept.fields().iter().zip(image.rows.columns()).enumerate().map(|(at, (field, own))| {
-        if at < spec.present {
-            return Ok(Arc::clone(own));
-        }
-        let kept = column_or_null(&prior.visible.batch, field)?;
-        let null = new_null_array(field.data_type(), 1);
-        let places: Vec<(usize, usize)> =
-            stored.iter().map(|row| row.map_or((1, 0), |row| (0, row as usize))).collect();
-        Ok(interleave(&[kept.as_ref(), null.as_ref()], &places)?)
-    });
+    let columns =
+        spec.kept.fields().iter().zip(image.rows.columns()).enumerate().map(|(at, (field, own))| {
+            if at < spec.present {
+                return Ok(Arc::clone(own));
+            }
+            let kept = column_or_null(&prior.visible.batch, field)?;
+            let null = new_null_array(field.data_type(), 1);
+            let places: Vec<(usize, usize)> =
+                stored.iter().map(|row| row.map_or((1, 0), |row| (0, row as usize))).collect();
+            Ok(interleave(&[kept.as_ref(), null.as_ref()], &places)?)
+        });
     Ok(RecordBatch::try_new(Arc::clone(&spec.kept), columns.collect::<Result<_, CdcError>>()?)?)
 }
 
@@ -160,7 +164,8 @@ fn versions(
     current: &UInt32Array,
 ) -> Result<Reconciled, CdcError> {
     let visible = &prior.visible.batch;
-    let starts = column(visible, &Field::new(names::START_AT, spec.sequence_type.clone(), true), "target rows")?;
+    let starts =
+        column(visible, &Field::new(names::START_AT, spec.sequence_type.clone(), true), "target rows")?;
     let at = ordinals(&[&starts, &image.version])?;
     let start = |row: u32| at.first().and_then(|starts| starts.get(row as usize)).copied();
     let version: Option<Ordinal> = at.get(1).and_then(|version| version.first()).copied();
@@ -223,7 +228,9 @@ struct Compare {
 impl Compare {
     fn new(spec: &CdcSpec, visible: &RecordBatch, rows: &RecordBatch) -> Result<Self, CdcError> {
         let fields = || spec.payload_by_name.iter().filter_map(|&at| spec.kept.fields().get(at));
-        let columns = |rows: &RecordBatch| fields().map(|field| column_or_null(rows, field)).collect::<Result<Vec<_>, _>>();
+        let columns = |rows: &RecordBatch| {
+            fields().map(|field| column_or_null(rows, field)).collect::<Result<Vec<_>, _>>()
+        };
         Ok(Self {
             order: PayloadOrder::new(&[columns(visible)?, columns(rows)?])?,
             tracked: spec.payload_by_name.iter().map(|at| spec.tracked.contains(at)).collect(),
@@ -278,22 +285,25 @@ impl Plan {
         let gone: Vec<u32> =
             self.closed.iter().copied().chain(self.rewritten.iter().map(|(row, _)| *row)).collect();
         let version = |len: usize| take(version, &UInt32Array::from(vec![0; len]), None);
-        let part = |from: &RecordBatch, of: &[u32], start: Start<'_>, ends: bool| -> Result<RecordBatch, CdcError> {
-            let places = UInt32Array::from(of.to_vec());
-            let one = |field: &arrow_schema::FieldRef| -> Result<ArrayRef, CdcError> {
-                match (field.name().as_str(), start) {
-                    (names::START_AT, Start::Now) => Ok(version(of.len())?),
-                    (names::START_AT, Start::Of(stored)) => {
-                        Ok(take(&column(visible, field, "target rows")?, &UInt32Array::from(stored.to_vec()), None)?)
+        let part =
+            |from: &RecordBatch, of: &[u32], start: Start<'_>, ends: bool| -> Result<RecordBatch, CdcError> {
+                let places = UInt32Array::from(of.to_vec());
+                let one = |field: &arrow_schema::FieldRef| -> Result<ArrayRef, CdcError> {
+                    match (field.name().as_str(), start) {
+                        (names::START_AT, Start::Now) => Ok(version(of.len())?),
+                        (names::START_AT, Start::Of(stored)) => Ok(take(
+                            &column(visible, field, "target rows")?,
+                            &UInt32Array::from(stored.to_vec()),
+                            None,
+                        )?),
+                        (names::END_AT, _) if ends => Ok(version(of.len())?),
+                        (names::END_AT, _) => Ok(new_null_array(field.data_type(), of.len())),
+                        _ => Ok(take(&column_or_null(from, field)?, &places, None)?),
                     }
-                    (names::END_AT, _) if ends => Ok(version(of.len())?),
-                    (names::END_AT, _) => Ok(new_null_array(field.data_type(), of.len())),
-                    _ => Ok(take(&column_or_null(from, field)?, &places, None)?),
-                }
+                };
+                let columns = spec.target.fields().iter().map(one).collect::<Result<Vec<_>, _>>()?;
+                Ok(RecordBatch::try_new(Arc::clone(&spec.target), columns)?)
             };
-            let columns = spec.target.fields().iter().map(one).collect::<Result<Vec<_>, _>>()?;
-            Ok(RecordBatch::try_new(Arc::clone(&spec.target), columns)?)
-        };
         let (stored, fresh): (Vec<u32>, Vec<u32>) = self.rewritten.iter().copied().unzip();
         let parts = [
             part(visible, &self.closed, Start::Of(&self.closed), true)?,

@@ -14,8 +14,11 @@ use crate::{
 };
 
 /// Rules under which every snapshot counts.
-const ANY: SnapshotRules =
-    SnapshotRules { max_delete_fraction: 1.0, guard_from_rows: 0, on_stale: strandline_cdc_core::OnStale::Refuse };
+const ANY: SnapshotRules = SnapshotRules {
+    max_delete_fraction: 1.0,
+    guard_from_rows: 0,
+    on_stale: strandline_cdc_core::OnStale::Refuse,
+};
 
 impl Shape {
     pub(crate) fn snapshot(&mut self, image: &Image, rules: &SnapshotRules) -> Result<Reconciled, CdcError> {
@@ -90,7 +93,12 @@ proptest! {
 }
 
 fn image(version: i64, keys: std::ops::Range<i64>) -> Image {
-    let row = |key: i64| (vec![Value::text(format!("k{key}"))], [("a", key), ("b", 1)].map(|(n, v)| (n.to_owned(), Value::Int(v))).into());
+    let row = |key: i64| {
+        (
+            vec![Value::text(format!("k{key}"))],
+            [("a", key), ("b", 1)].map(|(n, v)| (n.to_owned(), Value::Int(v))).into(),
+        )
+    };
     Image { version: Value::Int(version), rows: keys.map(row).collect() }
 }
 
