@@ -5,6 +5,8 @@ mod barrier;
 mod input;
 mod validate;
 
+pub(crate) use validate::kept_rows;
+
 pub use input::ChangeInput;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
@@ -181,6 +183,8 @@ pub struct ChangeBatch {
     /// Truncates: the greatest sequence of them, as an array of length 1. Their rows are not among the others.
     pub(crate) truncate: Option<ArrayRef>,
     pub(crate) truncates: u64,
+    /// For the rows of a snapshot: its version, as an array of length 1.
+    pub(crate) snapshot: Option<ArrayRef>,
     /// Per leaf of the payload, the events that set it; `None` when every upsert sets the whole row.
     pub(crate) authored: Option<Vec<BooleanBuffer>>,
     /// Milliseconds since 1970.

@@ -15,6 +15,9 @@ pub(crate) mod payload;
 pub(crate) mod print;
 mod scd1;
 mod scd2;
+pub(crate) mod snapshot;
+
+pub(crate) use scd1::ids as scd1_ids;
 
 use arrow_array::{Array, ArrayRef, Int8Array, RecordBatch, UInt32Array, cast::AsArray, types::Int8Type};
 use arrow_schema::{ArrowError, FieldRef, SchemaRef};
@@ -146,7 +149,11 @@ fn side_schema(spec: &CdcSpec, prior: &Prior) -> SchemaRef {
 }
 
 /// The column of `rows` that `field` describes.
-fn column(rows: &RecordBatch, field: &arrow_schema::Field, what: &'static str) -> Result<ArrayRef, CdcError> {
+pub(crate) fn column(
+    rows: &RecordBatch,
+    field: &arrow_schema::Field,
+    what: &'static str,
+) -> Result<ArrayRef, CdcError> {
     let mismatch = |found: String| CdcError::SchemaMismatch {
         what,
         expected: format!("`{}` {}", field.name(), field.data_type()),
@@ -212,13 +219,13 @@ fn invalid(spec: &CdcSpec, rows: &RecordBatch, row: usize, why: &str) -> CdcErro
 }
 
 /// The kinds of side rows.
-fn kinds(hidden: &RecordBatch) -> Result<Int8Array, CdcError> {
+pub(crate) fn kinds(hidden: &RecordBatch) -> Result<Int8Array, CdcError> {
     let field = arrow_schema::Field::new(names::SIDE_KIND, arrow_schema::DataType::Int8, true);
     Ok(column(hidden, &field, "side rows")?.as_primitive::<Int8Type>().clone())
 }
 
 /// The kind of a side row that has a sequence.
-fn kind_of(
+pub(crate) fn kind_of(
     spec: &CdcSpec,
     hidden: &RecordBatch,
     kinds: &Int8Array,

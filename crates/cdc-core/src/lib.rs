@@ -78,7 +78,9 @@ pub mod batch;
 mod columnar;
 pub mod error;
 pub mod names;
+pub mod retention;
 pub mod side;
+pub mod snapshot;
 pub mod spec;
 
 pub use barriers::{BarrierKind, Barriers};
@@ -88,6 +90,8 @@ pub use batch::{
 };
 pub use columnar::keys;
 pub use error::CdcError;
+pub use retention::Collected;
+pub use snapshot::{OnStale, SnapshotBatch, SnapshotRules};
 pub use spec::{
     CdcOptions, CdcSpec, ColumnSelection, NullSequenceFields, OnTie, SequenceColumn, SequenceTypes, StoredAs,
     SystemTime,

@@ -8,15 +8,28 @@ use super::ChangeBatch;
 use crate::{algebra::order::Op, error::CdcError, spec::CdcSpec};
 
 impl ChangeBatch {
-    /// These changes, and for each row of the target an event of its key: a barrier at `at`, an array of length 1.
+    /// The sequence of the batch's barrier, as an array of length 1.
+    pub(crate) fn barrier(&self) -> Option<&ArrayRef> {
+        self.truncate.as_ref().or(self.snapshot.as_ref())
+    }
+
+    /// These changes, and for each stored row an event of its key: the batch's barrier. `None` without a barrier.
     pub(crate) fn with_barrier(
         &self,
         spec: &CdcSpec,
-        target: &RecordBatch,
-        at: &ArrayRef,
-    ) -> Result<Self, CdcError> {
-        let rows = target.num_rows();
-        let keys = spec.key_columns(target)?;
+        stored: [&RecordBatch; 2],
+    ) -> Result<Option<Self>, CdcError> {
+        let Some(at) = self.barrier() else { return Ok(None) };
+        let mut all = self.clone();
+        for rows in stored {
+            all = all.with_barrier_of(spec, rows, at)?;
+        }
+        Ok(Some(all))
+    }
+
+    fn with_barrier_of(&self, spec: &CdcSpec, stored: &RecordBatch, at: &ArrayRef) -> Result<Self, CdcError> {
+        let rows = stored.num_rows();
+        let keys = spec.key_columns(stored)?;
         let column = |(place, field): (usize, &arrow_schema::FieldRef)| {
             let key = spec.keys.iter().position(|&key| key == place);
             let key = key.and_then(|key| keys.get(key)).map(ArrayRef::clone);

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, cast::AsArray, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array, cast::AsArray, new_null_array};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::DataType;
-use arrow_select::{concat::concat_batches, filter::filter, filter::filter_record_batch, zip::zip};
+use arrow_select::{
+    concat::concat_batches, filter::filter, filter::filter_record_batch, take::take, zip::zip,
+};
 
 use super::{ChangeBatch, ChangeInput, SystemSequence, authored};
 use crate::{
@@ -55,6 +57,7 @@ impl ChangeBatch {
             system,
             ops: ops.list(),
             truncate,
+            snapshot: None,
             truncates: ops.truncates.count_set_bits() as u64,
             authored,
             applied_at: input.applied_at.filter(|_| spec.tombstones_expire),
@@ -66,6 +69,22 @@ impl ChangeBatch {
             Some(valid_to) => batch.with_ends(spec, valid_to, &keyed),
             None => Ok(batch),
         }
+    }
+
+    /// The rows of a snapshot, as changes of an SCD1 target.
+    pub(crate) fn of_snapshot(rows: RecordBatch, version: &ArrayRef) -> Result<Self, CdcError> {
+        let len = rows.num_rows();
+        Ok(Self {
+            rows,
+            sequence: take(version, &UInt32Array::from(vec![0; len]), None)?,
+            system: None,
+            ops: vec![Op::Snapshot; len],
+            truncate: None,
+            truncates: 0,
+            snapshot: Some(ArrayRef::clone(version)),
+            authored: None,
+            applied_at: None,
+        })
     }
 
     /// Only the rows whose bit is set.
@@ -249,7 +268,7 @@ fn greatest(values: &ArrayRef) -> Result<Option<ArrayRef>, CdcError> {
 }
 
 /// The kept columns in canonical form. `keyed`: the rows that need a key.
-pub(super) fn kept_rows(
+pub(crate) fn kept_rows(
     spec: &CdcSpec,
     source: &RecordBatch,
     keyed: &BooleanBuffer,

@@ -7,7 +7,7 @@
 //! of every key there is: those of the target join the batch for it.
 
 mod authors;
-pub(super) mod floor;
+mod floor;
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use super::{
     row_number, side_schema, unchanged,
 };
 use crate::{
-    algebra::order::{Event, Op, Ordinal, Relation, relate},
+    algebra::order::{Event, Op, Ordinal, Position, Relation, relate},
     batch::{ChangeBatch, Counts, Lookup, Prior, Reconciled, Reconciliation, RowChanges},
     error::CdcError,
     names,
@@ -89,8 +89,7 @@ pub(super) fn reconcile(
     prior: &Prior,
     changes: &ChangeBatch,
 ) -> Result<Reconciliation, CdcError> {
-    let everyone = changes.truncate.as_ref().map(|at| changes.with_barrier(spec, &prior.visible.batch, at));
-    let everyone = everyone.transpose()?;
+    let everyone = changes.with_barrier(spec, [&prior.visible.batch, &prior.hidden.batch])?;
     let mut counts = Counts { events: changes.len() as u64, ..Counts::default() };
     let changes = everyone.as_ref().unwrap_or(changes);
     let input = Input::new(spec, prior, changes, &mut counts)?;
@@ -163,13 +162,14 @@ impl<'a> Input<'a> {
         let visible_sequence = column(&prior.visible.batch, &sequence_field, "target rows")?;
         let side_field = arrow_schema::Field::new(names::SEQUENCE_AT, spec.sequence_type.clone(), true);
         let hidden_sequence = column(&prior.hidden.batch, &side_field, "side rows")?;
-        let [truncate, snapshot] = floor::greatest(&prior.barriers, changes)?;
-        let sequences = [&changes.sequence, &visible_sequence, &hidden_sequence, &truncate, &snapshot];
+        let [truncate, snapshot, new_snapshot] = floor::greatest(&prior.barriers, changes)?;
+        let sequences =
+            [&changes.sequence, &visible_sequence, &hidden_sequence, &truncate, &snapshot, &new_snapshot];
         let mut all = ordinals(&sequences)?.into_iter();
         let mut next = || all.next().unwrap_or_default();
         let (batch_at, visible_words, hidden_at) = (next(), next(), next());
-        let (truncate, snapshot) = (next().first().copied(), next().first().copied());
-        let floor = Floor::new(truncate, snapshot);
+        let mut barrier = || next().first().copied();
+        let floor = Floor::new(barrier(), barrier(), barrier());
         let visible_at = visible_words
             .into_iter()
             .enumerate()
@@ -247,7 +247,7 @@ impl<'a> Input<'a> {
             let stored = self.stored.get(group as usize).copied().unwrap_or_default();
             let event = self.batch_event(row);
             let (event_at, is_delete) = (event.at, event.op == Op::Delete);
-            if event.op == Op::Barrier || self.is_skipped(row) {
+            if matches!(event.op, Op::Barrier | Op::Snapshot) || self.is_skipped(row) {
                 continue;
             }
             let row_at = stored.visible.and_then(|v| self.visible_at.get(v as usize).copied().flatten());
@@ -278,7 +278,8 @@ impl<'a> Input<'a> {
             let written = self.floor.written_at(row_at, stored.change.is_some());
             let event =
                 Event { at: written.at, op: written.op, row: RowRef { source: VISIBLE, row: row as usize } };
-            if winner.op == Op::Upsert && winner.position() == written && !self.wide {
+            let tie = winner.op == Op::Upsert && winner.position() == written;
+            if (tie || winner.op == Op::Snapshot) && !self.wide {
                 return Verdict::NeedsValues;
             }
             let (relation, tie) = relate(winner, event, |a, b| self.payload.compare(a, b));
@@ -286,6 +287,15 @@ impl<'a> Input<'a> {
                 ties.note(met.saturating_add(u64::from(tie)), group, &self.changes.sequence, winner.row.row);
             }
             if relation != Relation::After {
+                let needs_change_row = self.floor.needs_change_row() == Some(written);
+                if needs_change_row && stored.change.is_none() && winner.at == written.at {
+                    effects.hidden.push((row_number(winner.row.row), SideKind::Change));
+                }
+                return Verdict::Decided;
+            }
+            if winner.op == Op::Snapshot && self.payload.compare(winner.row, event.row).is_eq() {
+                // The snapshot leaves the row as it is; it keeps its sequence, below the barrier.
+                effects.hidden_gone.extend(stored.tombstone.into_iter().chain(stored.change));
                 return Verdict::Decided;
             }
         } else {
@@ -305,16 +315,17 @@ fn skipped(
     (batch_at, floor): (&[Ordinal], Floor),
     counts: &mut Counts,
 ) -> Result<Vec<bool>, CdcError> {
-    if prior.barriers.is_empty() && changes.truncate.is_none() {
+    if prior.barriers.is_empty() && changes.barrier().is_none() {
         return Ok(Vec::new());
     }
     let horizon = Horizon::new(prior, &changes.sequence)?;
     let skip = |(row, &group): (usize, &u32)| {
         let is_there = stored.get(group as usize).is_some_and(|stored| stored.visible.is_some());
-        if changes.ops.get(row) == Some(&Op::Barrier) {
+        let op = changes.ops.get(row).copied().unwrap_or(Op::Upsert);
+        if op == Op::Barrier {
             return false;
         }
-        if floor.defeats(at(batch_at, row)) {
+        if floor.defeats(Position { at: at(batch_at, row), op }) {
             counts.barrier_defeated = counts.barrier_defeated.saturating_add(1);
             return true;
         }
@@ -390,7 +401,7 @@ impl Effects {
         let row = row_number(winner.row.row);
         let goes = u64::from(stored.visible.is_some());
         match winner.op {
-            Op::Upsert => {
+            Op::Upsert | Op::Snapshot => {
                 self.upserts.push(row);
                 if Some(winner.position()) == floor.needs_change_row() {
                     self.hidden.push((row, SideKind::Change));
@@ -401,7 +412,7 @@ impl Effects {
                 self.deleted = self.deleted.saturating_add(goes);
             }
             // A barrier needs no tombstone: it is known of every key.
-            Op::Barrier | Op::Snapshot | Op::Retract => self.deleted = self.deleted.saturating_add(goes),
+            Op::Barrier | Op::Retract => self.deleted = self.deleted.saturating_add(goes),
         }
     }
 
@@ -443,6 +454,6 @@ impl Effects {
 }
 
 /// The ids of rows, in the order of the rows.
-pub(super) fn ids(all: &UInt64Array, rows: &[u32]) -> UInt64Array {
+pub(crate) fn ids(all: &UInt64Array, rows: &[u32]) -> UInt64Array {
     rows.iter().filter_map(|&row| all.values().get(row as usize)).copied().collect::<Vec<_>>().into()
 }

@@ -153,17 +153,17 @@ fn a27_side_rows_of_a_version_deleted_by_hand_are_no_events() {
 
 #[test]
 fn versions_that_overlap_are_an_invalid_state() {
-    for rows in [
-        [version(1, 5, 10), version(2, 8, Value::Null)],
-        [version(1, 5, Value::Null), version(2, 8, Value::Null)],
-        [version(1, 5, 9), version(2, 5, 12)],
-        [version(1, 5, 5), version(2, 8, Value::Null)],
-        [version(1, 9, 5), version(2, 9, Value::Null)],
-        [version(1, Value::Null, 5), version(2, 5, Value::Null)],
+    for (at, rows) in [
+        (6, [version(1, 5, 10), version(2, 8, Value::Null)]),
+        (6, [version(1, 5, Value::Null), version(2, 8, Value::Null)]),
+        (1, [version(1, 5, 9), version(2, 5, 12)]),
+        (1, [version(1, 5, 5), version(2, 8, Value::Null)]),
+        (1, [version(1, 9, 5), version(2, 9, Value::Null)]),
+        (1, [version(1, Value::Null, 5), version(2, 5, Value::Null)]),
     ] {
         let mut flow = scd2();
         write(&mut flow, &rows);
-        assert!(refused(&mut flow, &[up(1, 7)]), "{rows:?}");
+        assert!(refused(&mut flow, &[up(at, 7)]), "{rows:?}");
         assert_eq!(flow.target().len(), 2, "nothing changes");
     }
 }

@@ -22,5 +22,6 @@ mod laws;
 mod scenarios;
 mod shape_laws;
 mod shapes;
+mod snapshots;
 mod store;
 mod types;

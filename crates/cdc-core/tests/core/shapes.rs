@@ -24,7 +24,7 @@ use crate::{
 pub(crate) struct Shape {
     pub(crate) spec: CdcSpec,
     pub(crate) store: Store,
-    columns: Vec<(String, DataType)>,
+    pub(crate) columns: Vec<(String, DataType)>,
     tracked: Option<BTreeSet<String>>,
 }
 
@@ -150,7 +150,7 @@ impl Shape {
     }
 }
 
-fn is_nothing(done: &Reconciled) -> bool {
+pub(crate) fn is_nothing(done: &Reconciled) -> bool {
     done.target.is_empty() && done.side.is_empty()
 }
 

@@ -50,10 +50,13 @@ impl Table {
         let named =
             schema.fields().iter().map(|f| ArrayRef::clone(self.batch.column_by_name(f.name()).unwrap()));
         let groups = index.probe(&named.collect::<Vec<_>>()).unwrap();
-        let bounded = lookup.bound.as_ref().map(|Bound { column, at_least, .. }| {
+        let bounded = lookup.bound.as_ref().map(|Bound { column, at_least, until }| {
             let column = self.batch.column_by_name(column).unwrap();
             let compare = make_comparator(column, at_least, SortOptions::default()).unwrap();
-            move |row: usize, key: u32| column.is_null(row) || compare(row, key as usize).is_ge()
+            let within =
+                move |row: usize, key: u32| column.is_null(row) || compare(row, key as usize).is_ge();
+            let needed = until.as_ref().map(|(column, last)| self.until(column, last, &groups, &within));
+            move |row: usize, key: u32| within(row, key) && needed.as_ref().is_none_or(|needed| needed[row])
         });
         let wanted = |row: usize| {
             let key = groups[row];
@@ -61,6 +64,27 @@ impl Table {
         };
         let wanted: BooleanArray = (0..groups.len()).map(|row| Some(wanted(row))).collect();
         self.projected(lookup, &wanted)
+    }
+
+    /// The rows that do not lie above the last value of their key, or are the first of those that do.
+    fn until(
+        &self,
+        column: &str,
+        last: &ArrayRef,
+        groups: &[u32],
+        within: &impl Fn(usize, u32) -> bool,
+    ) -> Vec<bool> {
+        let column = self.batch.column_by_name(column).unwrap();
+        let to_last = make_comparator(column, last, SortOptions::default()).unwrap();
+        let to_each_other = make_comparator(column, column, SortOptions::default()).unwrap();
+        let beyond = |row: usize| groups[row] != UNKNOWN && to_last(row, groups[row] as usize).is_gt();
+        let is_next = |row: usize| {
+            let mut others = (0..groups.len()).filter(|&other| {
+                groups[other] == groups[row] && beyond(other) && within(other, groups[other])
+            });
+            others.all(|other| to_each_other(row, other).is_le())
+        };
+        (0..groups.len()).map(|row| !beyond(row) || is_next(row)).collect()
     }
 
     fn projected(&self, lookup: &Lookup, wanted: &BooleanArray) -> Rows {
@@ -223,7 +247,7 @@ impl Store {
         Ok(done)
     }
 
-    fn keep(&mut self, done: &Reconciled) {
+    pub(crate) fn keep(&mut self, done: &Reconciled) {
         self.target.apply(&done.target);
         self.side.apply(&done.side);
         self.barriers = done.barriers.clone();

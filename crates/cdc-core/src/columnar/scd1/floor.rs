@@ -15,31 +15,38 @@ use crate::{
     spec::CdcSpec,
 };
 
-/// The greatest barriers of a target.
+/// The greatest barriers of a target, and of a batch.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in super::super) struct Floor {
+pub(super) struct Floor {
+    /// Of both.
     truncate: Option<Ordinal>,
+    /// Of the target: what its rows were written under.
     snapshot: Option<Ordinal>,
+    /// Of both: what its rows will stand under.
+    new_snapshot: Option<Ordinal>,
 }
 
 impl Floor {
-    /// `truncate` and `snapshot`: ordinals of the greatest barriers of their kind.
-    pub(in super::super) fn new(truncate: Option<Ordinal>, snapshot: Option<Ordinal>) -> Self {
-        Self { truncate, snapshot }
+    pub(super) fn new(
+        truncate: Option<Ordinal>,
+        snapshot: Option<Ordinal>,
+        new_snapshot: Option<Ordinal>,
+    ) -> Self {
+        Self { truncate, snapshot, new_snapshot }
     }
 
     /// Where every key is empty.
-    pub(in super::super) fn barrier(&self) -> Option<Position> {
-        self.truncate.max(self.snapshot).map(|at| Position { at, op: Op::Barrier })
+    pub(super) fn barrier(&self) -> Option<Position> {
+        self.truncate.max(self.new_snapshot).map(|at| Position { at, op: Op::Barrier })
     }
 
     /// True for an event that a barrier defeats.
-    pub(in super::super) fn defeats(&self, at: Ordinal) -> bool {
-        self.truncate.max(self.snapshot).is_some_and(|floor| at < floor)
+    pub(super) fn defeats(&self, event: Position) -> bool {
+        self.barrier().is_some_and(|barrier| event < barrier)
     }
 
     /// What wrote a stored row of this sequence, and where that stands.
-    pub(in super::super) fn written_at(&self, at: Ordinal, has_change_row: bool) -> Position {
+    pub(super) fn written_at(&self, at: Ordinal, has_change_row: bool) -> Position {
         match self.snapshot {
             Some(version) if at < version || (at == version && !has_change_row) => {
                 Position { at: version, op: Op::Snapshot }
@@ -49,37 +56,35 @@ impl Floor {
     }
 
     /// Where an upsert needs a change row beside it.
-    pub(in super::super) fn needs_change_row(&self) -> Option<Position> {
-        self.snapshot.map(|at| Position { at, op: Op::Upsert })
+    pub(super) fn needs_change_row(&self) -> Option<Position> {
+        self.new_snapshot.map(|at| Position { at, op: Op::Upsert })
     }
 }
 
-/// The greatest barriers of a target and of a batch, as arrays of length 0 or 1: truncate, snapshot.
-pub(in super::super) fn greatest(
-    barriers: &Barriers,
-    batch: &ChangeBatch,
-) -> Result<[ArrayRef; 2], CdcError> {
-    let none = || batch.sequence.slice(0, 0);
-    let stored = barriers.greatest(BarrierKind::Truncate);
-    let truncate = match (stored, &batch.truncate) {
-        (Some(stored), Some(new)) => {
-            let at = ordinals(&[&stored, new])?;
-            let newer = matches!(at.as_slice(), [stored, new] if new > stored);
-            if newer { ArrayRef::clone(new) } else { stored }
-        }
-        (stored, new) => stored.or_else(|| new.clone()).unwrap_or_else(none),
-    };
-    Ok([truncate, barriers.greatest(BarrierKind::Snapshot).unwrap_or_else(none)])
+/// The greatest barriers as arrays of length 0 or 1: truncates of both the target and a batch, snapshots of the target,
+/// snapshots of both.
+pub(super) fn greatest(barriers: &Barriers, batch: &ChangeBatch) -> Result<[ArrayRef; 3], CdcError> {
+    let or_none = |array: Option<ArrayRef>| array.unwrap_or_else(|| batch.sequence.slice(0, 0));
+    let stored = barriers.greatest(BarrierKind::Snapshot);
+    let truncate = larger(barriers.greatest(BarrierKind::Truncate), batch.truncate.clone())?;
+    let snapshot = larger(stored.clone(), batch.snapshot.clone())?;
+    Ok([or_none(truncate), or_none(stored), or_none(snapshot)])
+}
+
+fn larger(stored: Option<ArrayRef>, new: Option<ArrayRef>) -> Result<Option<ArrayRef>, CdcError> {
+    let (Some(stored), Some(new)) = (&stored, &new) else { return Ok(stored.or(new)) };
+    let at = ordinals(&[stored, new])?;
+    let newer = matches!(at.as_slice(), [stored, new] if new > stored);
+    Ok(Some(ArrayRef::clone(if newer { new } else { stored })))
 }
 
 /// The barriers of a target after a batch: the greatest truncate and the greatest snapshot.
-pub(in super::super) fn after(
-    spec: &CdcSpec,
-    barriers: &Barriers,
-    batch: &ChangeBatch,
-) -> Result<Barriers, CdcError> {
-    match &batch.truncate {
-        None => Ok(barriers.clone()),
-        Some(truncate) => barriers.with(spec, BarrierKind::Truncate, truncate, Keep::Greatest),
+pub(super) fn after(spec: &CdcSpec, barriers: &Barriers, batch: &ChangeBatch) -> Result<Barriers, CdcError> {
+    let mut after = barriers.clone();
+    for (kind, new) in [(BarrierKind::Truncate, &batch.truncate), (BarrierKind::Snapshot, &batch.snapshot)] {
+        if let Some(new) = new {
+            after = after.with(spec, kind, new, Keep::Greatest)?;
+        }
     }
+    Ok(after)
 }

@@ -10,8 +10,8 @@
 //!
 //! Interior and tail rows outside every version belonged to one that somebody deleted by hand: they are no events.
 //!
-//! A batch can touch a version of a key only if that ends at or after the batch's first event of the key; what lies
-//! before is left alone, whether it was read or not.
+//! A batch can touch a version of a key only if that ends at or after the batch's first event of the key, and starts before
+//! its last one or is the next after it. What lies before or after is left alone, whether it was read or not.
 
 use arrow_array::Array;
 
@@ -175,36 +175,64 @@ pub(super) fn collect(
     Ok(events)
 }
 
+/// What of a key the batch can touch: from the first version that ends at or after its first event, to the first that
+/// starts after its last.
+#[derive(Debug, Clone, Copy)]
+struct Reach {
+    first: Ordinal,
+    last: Ordinal,
+    /// Where that first version starts, if it starts before the first event.
+    from: Ordinal,
+    /// Where the last version starts and ends.
+    next: Option<(Ordinal, Option<Ordinal>)>,
+}
+
+impl Reach {
+    fn covers_version(&self, start: Ordinal) -> bool {
+        self.next.is_none_or(|(next, _)| start <= next)
+    }
+
+    fn covers_side_row(&self, at: Ordinal) -> bool {
+        at >= self.from && self.next.is_none_or(|(_, end)| end.is_none_or(|end| at < end))
+    }
+}
+
 /// The stored rows that the batch can touch, by key, sequence and kind.
 fn stored_rows(spec: &CdcSpec, sources: &Sources<'_>, index: &KeyIndex) -> Result<Vec<Stored>, CdcError> {
-    let mut lower = vec![Ordinal::MAX; index.len()];
+    let nothing = Reach { first: Ordinal::MAX, last: 0, from: Ordinal::MAX, next: None };
+    let mut reach = vec![nothing; index.len()];
     for (row, &group) in index.groups().iter().enumerate() {
-        if let Some(first) = lower.get_mut(group as usize) {
-            *first = at(&sources.batch_at, row_number(row)).min(*first);
+        if let Some(reach) = reach.get_mut(group as usize) {
+            let at = at(&sources.batch_at, row_number(row));
+            (reach.first, reach.last) = (at.min(reach.first), at.max(reach.last));
+            reach.from = reach.first;
         }
     }
     let mut rows = Vec::new();
     let visible = &sources.prior.visible.batch;
-    let first = lower.clone();
     for (row, group) in index.probe(&spec.key_columns(visible)?)?.into_iter().enumerate() {
         let row = row_number(row);
-        let Some(first) = first.get(group as usize).filter(|_| group != UNKNOWN) else { continue };
-        if sources.end_of(row).is_some_and(|end| end < *first) {
+        let Some(reach) = reach.get_mut(group as usize).filter(|_| group != UNKNOWN) else { continue };
+        let end = sources.end_of(row);
+        if end.is_some_and(|end| end < reach.first) {
             continue;
         }
         if sources.starts.is_null(row as usize) {
             return Err(invalid(spec, visible, row as usize, "a version has no start"));
         }
         let at = at(&sources.start_at, row);
-        if let Some(lower) = lower.get_mut(group as usize) {
-            *lower = at.min(*lower);
+        reach.from = at.min(reach.from);
+        if at > reach.last && reach.next.is_none_or(|(next, _)| at < next) {
+            reach.next = Some((at, end));
         }
         rows.push(Stored { at, group, row, what: What::Version });
     }
+    let reach_of = |group: u32| reach.get(group as usize).filter(|_| group != UNKNOWN);
+    rows.retain(|row| reach_of(row.group).is_some_and(|reach| reach.covers_version(row.at)));
     let hidden = &sources.prior.hidden.batch;
     let kinds = kinds(hidden)?;
     for (row, group) in index.probe(&spec.key_columns(hidden)?)?.into_iter().enumerate() {
-        let Some(lower) = lower.get(group as usize).filter(|_| group != UNKNOWN) else { continue };
+        let Some(reach) = reach_of(group) else { continue };
         let what = match kind_of(spec, hidden, &kinds, &sources.hidden_sequences, row)? {
             SideKind::Delete => What::Delete,
             SideKind::Interior => What::Interior,
@@ -216,7 +244,7 @@ fn stored_rows(spec: &CdcSpec, sources: &Sources<'_>, index: &KeyIndex) -> Resul
         };
         let row = row_number(row);
         let at = at(&sources.hidden_at, row);
-        if at >= *lower {
+        if reach.covers_side_row(at) {
             rows.push(Stored { at, group, row, what });
         }
     }
