@@ -8,7 +8,8 @@ use std::{
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use strandline_cdc_core::{
-    Barriers, CdcOptions, CdcSpec, ChangeBatch, ChangeInput, ColumnSelection, SequenceTypes, StoredAs,
+    Barriers, CdcOptions, CdcSpec, ChangeBatch, ChangeInput, ColumnSelection, SequenceTypes, SnapshotBatch,
+    SnapshotRules, StoredAs,
 };
 use strandline_testkit::{
     reference::{Row, Value},
@@ -20,7 +21,7 @@ use strandline_testkit::{
 
 use crate::{
     convert::{array, data_type, value},
-    store::Store,
+    store::{Reading, Store},
 };
 
 #[derive(Debug, Default, Clone)]
@@ -65,7 +66,13 @@ impl Subject for Core {
                 let changes = source.changes(&spec)?;
                 store.apply(&spec, &changes, batch.number as u64).map_err(|e| e.to_string())?;
             }
-            BatchKind::Snapshot(_) => return Err("no snapshots yet".to_owned()),
+            BatchKind::Snapshot(version) => {
+                let version = array(spec.sequence_type(), std::slice::from_ref(version));
+                let image = SnapshotBatch::new(&spec, &source.rows(), &version).map_err(|e| e.to_string())?;
+                let prior = store.prior(&spec.snapshot_plan(), Reading::Exact);
+                let done = spec.reconcile_snapshot(&prior, &image, &SnapshotRules::default());
+                store.keep(&done.map_err(|e| e.to_string())?);
+            }
         }
         self.flow = Some((spec, store));
         Ok(())
