@@ -132,33 +132,29 @@ async fn c_73_keys_are_equal_as_the_engine_has_it() {
     assert_eq!((found.keys_of_both, found.offending_keys), (2, 1));
 }
 
-#[tokio::test]
-async fn a_seed_ends_where_valid_to_says() {
-    let bench = Bench::new(Format::Memory);
-    let columns = "schema => 'id BIGINT, seq BIGINT, ended BIGINT'";
-    let flow = |source: String| {
-        AutoCdcFlow::new("t", &source).keys(["id"]).sequence_by("seq").clause("STORED AS SCD TYPE 2")
+/// A seed of `old` and a live feed of `new`, with clauses of their own.
+fn built(bench: &Bench, columns: &str, seed: &[&str], live: &[&str]) -> Project {
+    let flow = |name: &str, stream: &str, folder: &str, clauses: &[&str]| {
+        let path = bench.path().join(folder);
+        let files = format!("read_files('{}', format => 'json', schema => '{columns}')", path.display());
+        let flow =
+            AutoCdcFlow::new("t", &format!("{stream}{files}")).named(name).keys(["id"]).sequence_by("seq");
+        clauses.iter().fold(flow, |flow, clause| flow.clause(*clause))
     };
     let definition = PipelineBuilder::new()
         .streaming_table("t")
-        .auto_cdc_flow(
-            flow(format!(
-                "read_files('{}', format => 'json', {columns})",
-                bench.path().join("old").display()
-            ))
-            .named("seed")
-            .once()
-            .valid_to("ended"),
-        )
-        .auto_cdc_flow(
-            flow(format!(
-                "STREAM read_files('{}', format => 'json', {columns})",
-                bench.path().join("new").display()
-            ))
-            .named("live"),
-        )
+        .auto_cdc_flow(flow("seed", "", "old", seed).once())
+        .auto_cdc_flow(flow("live", "STREAM ", "new", live))
         .build_with(&Support::everything())
         .unwrap();
+    Project::new("test", definition, &[], bench.storage.clone())
+}
+
+#[tokio::test]
+async fn a_seed_ends_where_valid_to_says() {
+    let bench = Bench::new(Format::Memory);
+    let scd2 = "STORED AS SCD TYPE 2";
+    let project = built(&bench, "id BIGINT, seq BIGINT, ended BIGINT", &[scd2, "VALID TO ended"], &[scd2]);
     bench.file(
         "old/1.json",
         &[
@@ -167,14 +163,31 @@ async fn a_seed_ends_where_valid_to_says() {
             json!({"id": 3, "seq": 5, "ended": 7}),
         ],
     );
-    bench.file(
-        "new/1.json",
-        &[json!({"id": 1, "seq": 10}), json!({"id": 2, "seq": 10}), json!({"id": 3, "seq": 10})],
-    );
-    let project = Project::new("test", definition, &[], bench.storage.clone());
+    bench.file("new/1.json", &[1, 2, 3].map(|id| json!({"id": id, "seq": 10})));
     let found = project.handoff(Some("t")).await.unwrap().remove(0);
     assert_eq!((found.offending_keys, found.unusable_rows), (1, 0));
     assert_eq!((&found.samples[0].key["id"], &found.samples[0].last_seeded), (&json!(1), &json!(20)));
+}
+
+#[tokio::test]
+async fn truncates_are_changes_of_no_key() {
+    let bench = Bench::new(Format::Memory);
+    let project =
+        built(&bench, "id BIGINT, seq BIGINT, op STRING", &[], &["APPLY AS TRUNCATE WHEN op = 'T'"]);
+    bench.file("old/1.json", &[json!({"id": 1, "seq": 5})]);
+    let change = |id: Option<i64>, seq: i64, op: Option<&str>| json!({"id": id, "seq": seq, "op": op});
+    bench.file(
+        "new/1.json",
+        &[
+            change(None, 1, Some("T")),
+            change(Some(1), 2, Some("T")),
+            change(Some(1), 6, None),
+            change(Some(2), 1, Some("U")),
+        ],
+    );
+    let found = project.handoff(None).await.unwrap().remove(0);
+    assert!(found.is_clean(), "{found:?}");
+    assert_eq!((found.live_keys, found.unusable_rows), (2, 0));
 }
 
 async fn refusal(bench: &Bench, sql: &str, target: Option<&str>) -> String {
