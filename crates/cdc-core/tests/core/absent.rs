@@ -2,6 +2,7 @@
 
 mod errors;
 mod model;
+mod shapes;
 mod tables;
 
 use proptest::prelude::*;

@@ -26,6 +26,8 @@ pub(crate) struct Shape {
     pub(crate) store: Store,
     pub(crate) columns: Vec<(String, DataType)>,
     tracked: Option<BTreeSet<String>>,
+    options: CdcOptions,
+    sequences: SequenceTypes,
 }
 
 fn pair() -> DataType {
@@ -60,9 +62,18 @@ impl Shape {
         };
         let sequences =
             SequenceTypes { sequence: DataType::Int64, system: domain.systems.map(|_| DataType::Int64) };
-        let spec = CdcSpec::new(&options, &schema(&columns), sequences).unwrap();
+        let spec = CdcSpec::new(&options, &schema(&columns), sequences.clone()).unwrap();
         let tracked = tracked.map(|list| list.iter().map(|&name| name.to_owned()).collect());
-        Self { store: Store::new(&spec), spec, columns, tracked }
+        Self { store: Store::new(&spec), spec, columns, tracked, options, sequences }
+    }
+
+    /// From here on the source lacks these columns, which the target has.
+    pub(crate) fn source_lacks(&mut self, lacks: &[String]) {
+        let has = |(name, _): &&(String, DataType)| !lacks.contains(name);
+        let columns: Vec<_> = self.columns.iter().filter(has).cloned().collect();
+        let spec = CdcSpec::new(&self.options, &schema(&columns), self.sequences.clone()).unwrap();
+        self.spec = spec.with_target_columns(&self.store.target.batch.schema()).unwrap();
+        self.store.side.widen(self.spec.side_schema());
     }
 
     pub(crate) fn batch(&self, events: &[Event]) -> Result<ChangeBatch, CdcError> {
@@ -74,7 +85,7 @@ impl Shape {
         let sequence = ints(&|event| event.seq.clone());
         let system = ints(&|event| event.sys.clone().unwrap_or(Value::Null));
         let (deletes, truncates, retracts) = (flags(Op::Delete), flags(Op::Truncate), flags(Op::Retract));
-        let masks = if self.spec.is_partial() { self.masks(events) } else { vec![] };
+        let masks = if self.has_clause() { self.masks(events) } else { vec![] };
         let input = ChangeInput {
             system_sequence: self.spec.system_sequence_type().is_some().then_some(&system),
             deletes: Some(&deletes),
@@ -84,6 +95,11 @@ impl Shape {
             ..ChangeInput::new(&source, &sequence)
         };
         ChangeBatch::of(&self.spec, &input)
+    }
+
+    /// Whether a clause lets events set some leaves only.
+    fn has_clause(&self) -> bool {
+        self.options.ignore_null_updates.is_some() || self.options.authored_masks
     }
 
     /// Which events set which leaf. Under ignore-null the masks say what the values say already.
