@@ -35,6 +35,7 @@ pub(super) fn resolve(
         target: Arc::clone(&kept),
         side: Arc::clone(&kept),
         present: kept.fields().len(),
+        absent_leaves: Vec::new(),
         kept,
         keys,
         tracked,
