@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use strandline_pipeline_sql::{Feature, SourceFile, SqlError, Support, parse_pipeline, parse_pipeline_with};
+use strandline_pipeline_sql::{SourceFile, SqlError, Support, parse_pipeline, parse_pipeline_with};
 
 fn errors(text: &str) -> Vec<SqlError> {
     parse_pipeline(&[SourceFile::new("p.sql", text)]).expect_err(text)
@@ -243,29 +243,6 @@ fn g_16_once_reads_a_batch_and_anything_else_a_stream() {
 
 #[test]
 fn what_is_not_executed_yet_is_refused_by_name_and_place() {
-    let cases: &[(Feature, &str, &str)] = &[
-        (Feature::IgnoreNullUpdates, "IGNORE NULL UPDATES ON (a)", "IGNORE NULL UPDATES ON (a)"),
-        (Feature::ApplyAsTruncate, "APPLY AS TRUNCATE WHEN x = 1", "APPLY AS TRUNCATE WHEN x = 1"),
-        (Feature::ColumnsToUpdate, "COLUMNS TO UPDATE m", "COLUMNS TO UPDATE m"),
-        (Feature::ValidTo, "VALID TO ended", "VALID TO ended"),
-    ];
-    for (feature, clause, marked) in cases {
-        let seed = "AUTO CDC ONCE INTO t FROM s KEYS (k) SEQUENCE BY v STORED AS SCD TYPE 2";
-        let flow = if *feature == Feature::ValidTo { seed } else { FLOW };
-        let text = format!("{flow} {clause}");
-        assert_eq!(only(&text), (None, (*marked).to_owned()));
-        assert_eq!(errors(&text)[0].message, format!("not supported yet: {feature}"));
-    }
-    let text = format!("{FLOW} STORED AS BITEMPORAL SYSTEM SEQUENCE BY w APPLY AS RETRACT WHEN x");
-    let messages: Vec<_> = errors(&text).into_iter().map(|error| error.message).collect();
-    assert_eq!(
-        messages,
-        [
-            "not supported yet: STORED AS BITEMPORAL",
-            "not supported yet: SYSTEM SEQUENCE BY",
-            "not supported yet: APPLY AS RETRACT WHEN",
-        ]
-    );
     for (text, marked) in [
         ("CREATE OR REFRESH MATERIALIZED VIEW m AS SELECT 1", "MATERIALIZED VIEW m"),
         ("CREATE SINK s OPTIONS (x = 1)", "SINK s"),

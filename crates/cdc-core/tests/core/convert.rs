@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, ListArray, MapArray, StringArray,
-    StructArray, UInt32Array, cast::AsArray, new_null_array, types,
+    Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, ListArray,
+    MapArray, StringArray, StructArray, UInt32Array, cast::AsArray, new_null_array, types,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_cast::cast;
 use arrow_ord::ord::make_comparator;
 use arrow_schema::{DataType, Field, Fields, SortOptions};
 use arrow_select::take::take;
@@ -82,6 +83,25 @@ pub(crate) fn data_type(kind: &Type) -> DataType {
     }
 }
 
+/// The smallest units of a decimal, which is a number of them, or a text with all its digits.
+fn units(value: &Value) -> Option<i128> {
+    match value {
+        Value::Null => None,
+        Value::Int(units) => Some((*units).into()),
+        Value::Text(text) => Some(text.replace('.', "").parse().unwrap()),
+        other => panic!("{other:?} is no decimal"),
+    }
+}
+
+fn decimal_text(units: i128, scale: i8) -> String {
+    let scale = usize::try_from(scale).unwrap();
+    let digits = format!("{:0>width$}", units.unsigned_abs(), width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    let sign = if units < 0 { "-" } else { "" };
+    let point = if scale == 0 { "" } else { "." };
+    format!("{sign}{whole}{point}{fraction}")
+}
+
 pub(crate) fn array(data_type: &DataType, values: &[Value]) -> ArrayRef {
     macro_rules! flat {
         ($array:ty, $kind:ident, $get:expr) => {
@@ -102,6 +122,13 @@ pub(crate) fn array(data_type: &DataType, values: &[Value]) -> ArrayRef {
     match data_type {
         DataType::Boolean => flat!(BooleanArray, Bool, |v: &bool| *v),
         DataType::Int64 => flat!(Int64Array, Int, |v: &i64| *v),
+        DataType::Int32 | DataType::Timestamp(_, _) => {
+            cast(&array(&DataType::Int64, values), data_type).unwrap()
+        }
+        DataType::Decimal128(precision, scale) => {
+            let units: Decimal128Array = values.iter().map(units).collect();
+            Arc::new(units.with_precision_and_scale(*precision, *scale).unwrap())
+        }
         DataType::Float64 => flat!(Float64Array, Float, |v: &f64| *v),
         DataType::Utf8 => flat!(StringArray, Text, |v: &String| v.clone()),
         DataType::Binary => {
@@ -163,6 +190,14 @@ pub(crate) fn value(array: &ArrayRef, row: usize) -> Value {
         DataType::Boolean => Value::Bool(array.as_boolean().value(row)),
         DataType::Int64 => Value::Int(array.as_primitive::<types::Int64Type>().value(row)),
         DataType::Int8 => Value::Int(array.as_primitive::<types::Int8Type>().value(row).into()),
+        DataType::Int32 | DataType::Timestamp(_, _) => value(&cast(array, &DataType::Int64).unwrap(), row),
+        DataType::Decimal128(precision, scale) => {
+            let units = array.as_primitive::<types::Decimal128Type>().value(row);
+            i64::try_from(units)
+                .ok()
+                .filter(|_| *precision <= 18)
+                .map_or_else(|| Value::Text(decimal_text(units, *scale)), Value::Int)
+        }
         DataType::Float64 => Value::Float(array.as_primitive::<types::Float64Type>().value(row)),
         DataType::Utf8 => Value::text(array.as_string::<i32>().value(row)),
         DataType::Binary => Value::Bytes(array.as_binary::<i32>().value(row).to_vec()),
