@@ -45,6 +45,8 @@ pub struct CdcSpec {
     pub(crate) tracked: Vec<usize>,
     /// Whether those are all the non-key columns because nothing else was said.
     pub(crate) tracks_all: bool,
+    /// Whether a column that nobody named is tracked: by default, or but for a list.
+    pub(crate) tracks_others: bool,
     /// Positions in `kept` of the non-key columns, ordered by name: the order in which payloads compare (R-TIE).
     pub(crate) payload_by_name: Vec<usize>,
     /// Columns of which an upsert may leave some unset; `None` when every upsert sets the whole row.

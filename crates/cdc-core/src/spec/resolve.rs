@@ -40,6 +40,7 @@ pub(super) fn resolve(
         keys,
         tracked,
         tracks_all: options.track_history == ColumnSelection::All,
+        tracks_others: !matches!(options.track_history, ColumnSelection::Only(_)),
         payload_by_name,
         partial,
         sequence_type: sequences.sequence,

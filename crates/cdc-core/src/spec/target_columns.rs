@@ -24,7 +24,7 @@ impl CdcSpec {
     /// more digits, structs of more fields. Values of the source are brought to it; the target's rows may still have the
     /// narrower one when they come as [`crate::Prior`].
     ///
-    /// With default tracking, absent columns are tracked too: the history of a target depends on all it shows.
+    /// With default tracking, or all but a list, absent columns are tracked too: the history of a target depends on all it shows.
     ///
     /// # Errors
     /// [`CdcError::TargetColumnType`] for a column that fits the target's of its name on neither side;
@@ -71,7 +71,7 @@ impl CdcSpec {
             kept,
             ..self.clone()
         };
-        if self.tracks_all {
+        if self.tracks_others {
             spec.tracked.extend(self.kept.fields().len()..spec.kept.fields().len());
         }
         spec.target = resolve::target_schema(&spec);

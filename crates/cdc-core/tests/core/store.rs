@@ -10,6 +10,7 @@ use strandline_cdc_core::{
     Barriers, Bound, CdcError, CdcSpec, ChangeBatch, Lookup, Prior, ReadPlan, Reconciled, Reconciliation,
     RowChanges, Rows,
     keys::{KeyIndex, UNKNOWN},
+    widened_rows,
 };
 
 /// Rows with ids.
