@@ -2,7 +2,7 @@
 
 use arrow_schema::DataType;
 
-use crate::spec::StoredAs;
+use crate::{definition::Fact, spec::StoredAs};
 
 /// Why a definition or a batch was refused. Nothing has been changed when one of these is returned.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -109,7 +109,7 @@ pub enum CdcError {
     },
     /// A column of the source has another type than the target's column of that name.
     #[error(
-        "column `{column}` has type {found} in the source and {expected} in the target; cast it in the flow's query, or run a full refresh of the target"
+        "CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE: column `{column}` has type {found} in the source and {expected} in the target; cast it in the flow's query, or run a full refresh of the target"
     )]
     TargetColumnType {
         /// The column.
@@ -118,6 +118,16 @@ pub enum CdcError {
         found: DataType,
         /// Its type in the target.
         expected: DataType,
+    },
+    /// A flow means something else than what its target was built with.
+    #[error("{}: the {fact} of the target changed from {recorded} to {now}; a full refresh of the target takes it up", fact.condition())]
+    Drift {
+        /// What changed.
+        fact: Fact,
+        /// What the target records.
+        recorded: String,
+        /// What the flow has.
+        now: String,
     },
     /// Two clauses of a flow exclude each other, or one needs another.
     #[error("{condition}: {why}")]
@@ -197,9 +207,11 @@ pub enum CdcError {
     },
     /// A sequence is NULL, or a field of a struct sequence is.
     #[error(
-        "AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE: {what} is NULL in {count} of {rows} rows, first in row {row}: {sample}"
+        "AUTOCDC_MICROBATCH_VALIDATION.{condition}: {what} is NULL in {count} of {rows} rows, first in row {row}: {sample}"
     )]
     NullSequence {
+        /// `NULL_SEQUENCE`, or `NULL_SYSTEM_SEQUENCE`.
+        condition: &'static str,
         /// `SEQUENCE BY`, or the field of it that is NULL.
         what: String,
         /// Rows with NULL.

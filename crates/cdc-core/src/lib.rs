@@ -76,12 +76,14 @@ pub(crate) mod algebra;
 pub mod barriers;
 pub mod batch;
 mod columnar;
+pub mod definition;
 pub mod error;
 pub mod names;
 pub mod retention;
 pub mod side;
 pub mod snapshot;
 pub mod spec;
+pub mod target;
 
 pub use barriers::{BarrierKind, Barriers};
 pub use batch::{
@@ -89,10 +91,12 @@ pub use batch::{
     Rows,
 };
 pub use columnar::keys;
+pub use definition::{Definition, Fact};
 pub use error::CdcError;
 pub use retention::Collected;
 pub use snapshot::{OnStale, SnapshotBatch, SnapshotRules};
 pub use spec::{
     CdcOptions, CdcSpec, ColumnSelection, NullSequenceFields, OnTie, SequenceColumn, SequenceTypes, StoredAs,
-    SystemTime,
+    SystemTime, widened_rows,
 };
+pub use target::{Disagreement, FlowTerms, Target};

@@ -7,8 +7,11 @@ mod partial;
 mod resolve;
 mod side_columns;
 mod target_columns;
+mod widen;
 
 pub(crate) use resolve::system;
+pub use widen::widened_rows;
+pub(crate) use widen::{widened, wider};
 
 pub use options::{
     CdcOptions, ColumnSelection, NullSequenceFields, OnTie, SequenceColumn, SequenceTypes, StoredAs,
@@ -34,12 +37,16 @@ pub struct CdcSpec {
     pub(crate) kept: SchemaRef,
     /// How many of the kept columns the source has. The others are absent: no event authors them.
     pub(crate) present: usize,
+    /// Names of leaves that the source lacks within structs that it has: no event authors them either.
+    pub(crate) absent_leaves: Vec<String>,
     /// Positions of the key columns in `kept`, in declared order.
     pub(crate) keys: Vec<usize>,
     /// Positions in `kept` of the columns whose change opens a version, in column order.
     pub(crate) tracked: Vec<usize>,
     /// Whether those are all the non-key columns because nothing else was said.
     pub(crate) tracks_all: bool,
+    /// Whether a column that nobody named is tracked: by default, or but for a list.
+    pub(crate) tracks_others: bool,
     /// Positions in `kept` of the non-key columns, ordered by name: the order in which payloads compare (R-TIE).
     pub(crate) payload_by_name: Vec<usize>,
     /// Columns of which an upsert may leave some unset; `None` when every upsert sets the whole row.

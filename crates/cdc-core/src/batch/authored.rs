@@ -55,6 +55,11 @@ pub(super) fn authored(
             };
         }
     }
+    for leaf in spec.absent_leaves.iter().flat_map(|name| leaves.named_alone(name)) {
+        if let Some(slot) = set.get_mut(leaf) {
+            *slot = none.clone();
+        }
+    }
     for (name, mask) in input.authored {
         let mask = true_bits(mask);
         for leaf in spec.masked(&leaves, name)? {

@@ -18,7 +18,7 @@ use crate::{
         print,
     },
     error::CdcError,
-    spec::{CdcSpec, NullSequenceFields, StoredAs, SystemTime},
+    spec::{CdcSpec, NullSequenceFields, StoredAs, SystemTime, widened, wider},
 };
 
 impl ChangeBatch {
@@ -282,7 +282,10 @@ pub(crate) fn kept_rows(
             expected: format!("column `{}`", field.name()),
             found: "no such column".to_owned(),
         })?;
-        check_shape("source column", field.data_type(), column.data_type())?;
+        if wider(column.data_type(), field.data_type()).as_ref() != Some(field.data_type()) {
+            check_shape("source column", field.data_type(), column.data_type())?;
+        }
+        let column = &widened(column, field.data_type())?;
         let role = if spec.keys.contains(&i) { Role::Identity } else { Role::Payload };
         if role == Role::Identity {
             check_key(source, column, field.name(), keyed)?;
@@ -326,6 +329,11 @@ fn check_sequence(
 ) -> Result<(), CdcError> {
     if let Some((row, count)) = nulls(sequence, |_| true) {
         return Err(CdcError::NullSequence {
+            condition: if what.ends_with("SYSTEM SEQUENCE BY") {
+                "NULL_SYSTEM_SEQUENCE"
+            } else {
+                "NULL_SEQUENCE"
+            },
             what: what.to_owned(),
             count,
             rows: source.num_rows(),

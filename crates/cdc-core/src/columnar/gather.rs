@@ -2,14 +2,15 @@
 //!
 //! A column of the output is one `interleave` over that column of every source. NULL is a source of its own.
 
-use std::sync::Arc;
-
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_schema::{ArrowError, DataType, Field};
 use arrow_select::interleave::interleave;
 
 use super::payload::RowRef;
-use crate::error::CdcError;
+use crate::{
+    error::CdcError,
+    spec::{widened, wider},
+};
 
 /// Source and row of values.
 pub(crate) type Places = Vec<(usize, usize)>;
@@ -77,15 +78,18 @@ pub(crate) fn by_group<T: Copy>(items: &[T], groups: usize, group: impl Fn(&T) -
     ordered
 }
 
-/// The column that `field` describes, or NULLs where the rows were written before it existed.
+/// The column that `field` describes, or NULLs where the rows were written before it existed. Rows that were written
+/// before it became wider have it in a narrower type.
 pub(crate) fn column_or_null(rows: &RecordBatch, field: &Field) -> Result<ArrayRef, CdcError> {
-    match rows.column_by_name(field.name()) {
-        None => Ok(new_null_array(field.data_type(), rows.num_rows())),
-        Some(array) if array.data_type() == field.data_type() => Ok(Arc::clone(array)),
-        Some(array) => Err(CdcError::SchemaMismatch {
-            what: "stored rows",
-            expected: format!("`{}` {}", field.name(), field.data_type()),
-            found: format!("type {}", array.data_type()),
-        }),
+    let Some(array) = rows.column_by_name(field.name()) else {
+        return Ok(new_null_array(field.data_type(), rows.num_rows()));
+    };
+    if wider(array.data_type(), field.data_type()).as_ref() == Some(field.data_type()) {
+        return Ok(widened(array, field.data_type())?);
     }
+    Err(CdcError::SchemaMismatch {
+        what: "stored rows",
+        expected: format!("`{}` {}", field.name(), field.data_type()),
+        found: format!("type {}", array.data_type()),
+    })
 }

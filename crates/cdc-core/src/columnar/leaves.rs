@@ -144,6 +144,15 @@ impl Leaves {
         leaves
     }
 
+    /// The leaves at and within a name.
+    pub(crate) fn named_alone(&self, name: &str) -> Vec<usize> {
+        let Some(leaf) = self.paths.iter().position(|path| path.name == name) else { return Vec::new() };
+        let within = self.columns.iter().find_map(|node| node.within(leaf)).unwrap_or(leaf..leaf);
+        let mut leaves: Vec<usize> = std::iter::once(leaf).chain(within).collect();
+        leaves.dedup();
+        leaves
+    }
+
     /// A set of leaves as it reads back from its names: what is around a leaf that is there, is there.
     pub(crate) fn read_back(&self, listed: &[usize]) -> Vec<usize> {
         let names = self.names(|leaf| listed.contains(&leaf));
@@ -231,7 +240,7 @@ impl Node {
 }
 
 /// A name in which a dot, or a quote, can't be taken for one of a path.
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     if name.contains(['.', '`']) { format!("`{}`", name.replace('`', "``")) } else { name.to_owned() }
 }
 

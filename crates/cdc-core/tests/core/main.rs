@@ -25,4 +25,5 @@ mod shape_laws;
 mod shapes;
 mod snapshots;
 mod store;
+mod targets;
 mod types;

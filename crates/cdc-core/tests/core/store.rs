@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
 use arrow_ord::ord::make_comparator;
-use arrow_schema::{SchemaRef, SortOptions};
+use arrow_schema::{FieldRef, SchemaRef, SortOptions};
 use arrow_select::{concat::concat_batches, filter::filter_record_batch};
 use strandline_cdc_core::{
     Barriers, Bound, CdcError, CdcSpec, ChangeBatch, Lookup, Prior, ReadPlan, Reconciled, Reconciliation,
     RowChanges, Rows,
     keys::{KeyIndex, UNKNOWN},
+    widened_rows,
 };
 
 /// Rows with ids.
@@ -127,26 +128,21 @@ impl Table {
             come.fields().iter().all(|field| schema.index_of(field.name()).is_ok()),
             "{come} into {schema}"
         );
-        in_columns(inserts, &schema)
+        widened_rows(inserts, &schema).unwrap()
     }
 
-    /// The table with the columns of a schema too, NULL where it had none.
+    /// The table with the columns of a schema too, and with its types where they are wider.
     pub(crate) fn widen(&mut self, schema: &SchemaRef) {
         let own = self.batch.schema();
-        let new = schema.fields().iter().filter(|field| own.index_of(field.name()).is_err());
-        let fields: Vec<_> = own.fields().iter().chain(new).cloned().collect();
-        self.batch = in_columns(&self.batch, &SchemaRef::new(arrow_schema::Schema::new(fields)));
+        let wide = |field: &FieldRef| {
+            schema
+                .field_with_name(field.name())
+                .map_or_else(|_| FieldRef::clone(field), |field| field.clone().into())
+        };
+        let new = schema.fields().iter().filter(|field| own.index_of(field.name()).is_err()).cloned();
+        let fields: Vec<FieldRef> = own.fields().iter().map(wide).chain(new).collect();
+        self.batch = widened_rows(&self.batch, &SchemaRef::new(arrow_schema::Schema::new(fields))).unwrap();
     }
-}
-
-/// Rows in the columns of a schema: NULL where they have none.
-fn in_columns(rows: &RecordBatch, schema: &SchemaRef) -> RecordBatch {
-    let column = |field: &arrow_schema::FieldRef| {
-        let found = rows.column_by_name(field.name()).cloned();
-        found.unwrap_or_else(|| arrow_array::new_null_array(field.data_type(), rows.num_rows()))
-    };
-    let columns = schema.fields().iter().map(column).collect();
-    RecordBatch::try_new(SchemaRef::clone(schema), columns).unwrap()
 }
 
 /// A target and its side rows.
