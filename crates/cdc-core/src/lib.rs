@@ -1,4 +1,4 @@
-//! Change data capture as a pure function: change events in, rows of SCD type 1 and type 2 tables out.
+//! Change data capture as a pure function: change events in, rows of SCD type 1, SCD type 2 and bitemporal tables out.
 //!
 //! # The one idea
 //!
@@ -10,27 +10,41 @@
 //!
 //! # Laws
 //!
-//! 1. The target after any number of batches is a function of the set of events received.
+//! 1. The target after any number of batches is a function of the set of events received. Two options give that up, and say
+//!    so: a monotonic system time, and tombstones that expire.
 //! 2. The current rows of an SCD2 target (`__END_AT IS NULL`), without their two system columns, are the SCD1 target of
 //!    the same events.
-//! 3. Versions are half-open intervals `[__START_AT, __END_AT)`. Per key they never overlap and are never empty.
+//! 3. The rows of a bitemporal target that are believed (`__SYSTEM_END_AT IS NULL`), without the system columns, are the SCD2
+//!    target of those events of which, per key and sequence, only the ones that became known last are kept.
+//! 4. Versions are half-open intervals `[__START_AT, __END_AT)`. Per key they never overlap and are never empty; nor do
+//!    the rectangles of a bitemporal key.
+//!
+//! [`guide`] shows them at work.
 //!
 //! # Words
 //!
 //! | word | meaning |
 //! | --- | --- |
 //! | key | the columns that identify a row; equal in canonical form: one NaN, -0.0 is 0.0 |
-//! | sequence | the value that orders the events of a key |
-//! | upsert | an event that writes a row |
+//! | sequence | the value that orders the events of a key; in a bitemporal target, since when a fact is true |
+//! | system sequence | when a fact became known |
+//! | upsert | an event that writes a row, or some columns of it |
 //! | delete | an event that ends a row; its other values are ignored |
+//! | truncate | an event that empties an SCD1 target as of its sequence |
+//! | retraction | an event that takes back what was said of its sequence; bitemporal only |
+//! | snapshot | a complete image of a source at a version: a key that it lacks is deleted there |
+//! | barrier | a truncate or a snapshot: an event of every key, keys never seen included, see [`barriers`] |
 //! | tie | two different upserts of one key at one sequence: the larger payload wins, whatever came first |
 //! | late event | an event older than one of its key that is known already |
 //! | version | a row of an SCD2 target |
 //! | run | neighbouring upserts that are equal on the tracked columns: they are one version |
+//! | belief | the versions of a key as they were known at a system sequence |
 //! | tracked column | a column whose change opens a version; others change within it |
+//! | author | of a column: an event that gives it a value. What nobody authored is inherited from the row before |
+//! | leaf | what is authored: a column, or a field of a column of structs; lists and maps are one leaf |
 //! | absent column | a column of the target that the source does not have any more: no event authors it |
-//! | author | of a column: an event that gives it a value. An event of a source without absent columns authors all |
 //! | tombstone | a side row that keeps a delete which no visible row shows |
+//! | horizon | the greatest sequence of a collected tombstone, see [`retention`] |
 //! | side row | hidden state that late events need, see [`side`] |
 //!
 //! # How a batch goes through
@@ -78,6 +92,7 @@ pub mod batch;
 mod columnar;
 pub mod definition;
 pub mod error;
+pub mod guide;
 pub mod names;
 pub mod retention;
 pub mod side;

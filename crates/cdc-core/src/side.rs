@@ -12,6 +12,11 @@
 //! | SCD2 | [`SideKind::Delete`] | a delete that does not end a visible version |
 //! | SCD2 | [`SideKind::Interior`] | an upsert within a run, before the run's last: full payload |
 //! | SCD2 | [`SideKind::Tail`] | the sequence of a run's last upsert, whose values the visible row shows |
+//! | SCD2 | [`SideKind::Author`] | an upsert of some columns, with its own values |
+//! | bitemporal | [`SideKind::Upsert`], [`SideKind::Author`], [`SideKind::Delete`], [`SideKind::Retract`] | an event: all of them are kept |
+//! | SCD1 beside snapshots | [`SideKind::Change`] | the key's row was written by a change at the snapshot's version |
+//!
+//! What holds for every key at once is kept beside the side rows, see [`crate::barriers`].
 //!
 //! A version whose run is a single upsert has no side row.
 //!
@@ -26,7 +31,7 @@
 //! | NULL | the newest upsert of a whole row, as long as the row shows a column of it | all columns |
 //! | a list | the upserts at one sequence that authored these columns, as far as the row shows them | none: the row shows them; beside a whole row of the same sequence: the columns listed |
 //!
-//! There is always one at the row's own sequence: a row at whose sequence there is none was written as a whole. The side
+//! Of a column of structs the fields are listed (`column.field`), unless all of them are meant. There is always one at the row's own sequence: a row at whose sequence there is none was written as a whole. The side
 //! rows of a key go when an upsert of a whole row is newer than all of them. Those of a row that is gone mean nothing.
 
 /// What a side row stands for.
