@@ -15,7 +15,8 @@ use arrow_schema::{DataType, Field, Schema};
 use arrow_select::filter::filter_record_batch;
 use criterion::{Criterion, Throughput};
 use strandline_cdc_core::{
-    CdcOptions, CdcSpec, ChangeBatch, Prior, Reconciled, Reconciliation, Rows, StoredAs,
+    CdcOptions, CdcSpec, ChangeBatch, ChangeInput, ColumnSelection, Prior, Reconciled, Reconciliation, Rows,
+    SequenceTypes, StoredAs,
 };
 
 const BATCH: usize = 100_000;
@@ -45,12 +46,20 @@ fn schema(columns: u64) -> Schema {
     )
 }
 
-fn spec(stored_as: StoredAs, columns: u64) -> CdcSpec {
-    let options = CdcOptions { keys: vec!["id".to_owned()], stored_as, ..CdcOptions::default() };
-    CdcSpec::new(&options, &schema(columns), &DataType::Int64).unwrap()
+/// A flow, which ignores NULL or not.
+fn spec(stored_as: StoredAs, ignores_null: bool, columns: u64) -> CdcSpec {
+    let options = CdcOptions {
+        keys: vec!["id".to_owned()],
+        stored_as,
+        ignore_null_updates: ignores_null.then_some(ColumnSelection::All),
+        ..CdcOptions::default()
+    };
+    let system = (stored_as == StoredAs::Bitemporal).then_some(DataType::Int64);
+    CdcSpec::new(&options, &schema(columns), SequenceTypes { sequence: DataType::Int64, system }).unwrap()
 }
 
-/// Events `from..to` of an endless feed: a twentieth are deletes, and a tenth repeat a value.
+/// Events `from..to` of an endless feed: a twentieth are deletes, and a tenth repeat a value. A third of the values are NULL
+/// where that is ignored. They become known in the order of the feed.
 fn events(
     spec: &CdcSpec,
     columns: u64,
@@ -63,18 +72,28 @@ fn events(
         Arc::new(numbers.iter().map(|&n| Some(int(value(n)))).collect::<Int64Array>())
     };
     let value = |n: u64, column: u64| mix(n ^ (column << 40)) % 10;
+    let sparse = spec.is_partial();
+    let some = |n: u64, i: u64| !sparse || !mix(n ^ (i << 20)).is_multiple_of(3);
     let column = |i: u64| -> ArrayRef {
         if i.is_multiple_of(2) {
-            return ints(&|n| value(n, i));
+            let value = |&n: &u64| some(n, i).then(|| int(value(n, i)));
+            return Arc::new(numbers.iter().map(value).collect::<Int64Array>());
         }
-        Arc::new(numbers.iter().map(|&n| Some(format!("value {}", value(n, i)))).collect::<StringArray>())
+        let value = |&n: &u64| some(n, i).then(|| format!("value {}", value(n, i)));
+        Arc::new(numbers.iter().map(value).collect::<StringArray>())
     };
     let arrays = std::iter::once(ints(&|n| mix(n) % keys)).chain((0..columns).map(column)).collect();
     let rows = RecordBatch::try_new(Arc::new(schema(columns)), arrays).unwrap();
     let sequence = ints(&|n| if shuffled { mix(n.wrapping_mul(3)) >> 20 } else { n });
     let deletes: BooleanArray =
         numbers.iter().map(|&n| Some(mix(n.wrapping_mul(7)).is_multiple_of(20))).collect();
-    ChangeBatch::new(spec, &rows, &sequence, Some(&deletes)).unwrap()
+    let known = ints(&|n| n);
+    let input = ChangeInput {
+        deletes: Some(&deletes),
+        system_sequence: spec.system_sequence_type().map(|_| &known),
+        ..ChangeInput::new(&rows, &sequence)
+    };
+    ChangeBatch::of(spec, &input).unwrap()
 }
 
 fn reconcile(spec: &CdcSpec, prior: &Prior, batch: &ChangeBatch) -> Reconciled {
@@ -125,11 +144,19 @@ fn read(spec: &CdcSpec, loaded: &Reconciled, batch: &ChangeBatch) -> Prior {
 
 fn bench(criterion: &mut Criterion) {
     let events_of_a_batch = BATCH as u64;
-    for stored_as in [StoredAs::Scd1, StoredAs::Scd2] {
+    let flows = [
+        (StoredAs::Scd1, false),
+        (StoredAs::Scd2, false),
+        (StoredAs::Bitemporal, false),
+        (StoredAs::Scd1, true),
+        (StoredAs::Scd2, true),
+    ];
+    for (stored_as, ignores_null) in flows {
         for (width, columns) in [("narrow", 2), ("wide", 30)] {
-            let mut group = criterion.benchmark_group(format!("{stored_as} {width}"));
+            let how = if ignores_null { " ignoring null" } else { "" };
+            let mut group = criterion.benchmark_group(format!("{stored_as}{how} {width}"));
             group.throughput(Throughput::Elements(events_of_a_batch));
-            let spec = spec(stored_as, columns);
+            let spec = spec(stored_as, ignores_null, columns);
             for (order, shuffled) in [("in order", false), ("shuffled", true)] {
                 let nothing = empty(&spec);
                 let first = events(&spec, columns, KEYS / 5, 0..events_of_a_batch, shuffled);
