@@ -22,6 +22,7 @@ mod flow;
 mod laws;
 mod scenarios;
 mod shape_laws;
+mod shape_relations;
 mod shapes;
 mod snapshots;
 mod store;
