@@ -25,6 +25,7 @@ mod shape_laws;
 mod shape_relations;
 mod shapes;
 mod snapshots;
+mod statements;
 mod store;
 mod targets;
 mod types;

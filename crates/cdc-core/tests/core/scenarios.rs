@@ -9,7 +9,8 @@ use subject::Core;
 /// Arrivals that a scenario is tried in, besides its own.
 const SEEDS: u64 = if cfg!(slow) { 100 } else { 8 };
 
-fn outcomes(scenario: &Scenario) -> Vec<String> {
+/// What goes wrong in a scenario, in its own arrival and, where it may come in any, in others.
+pub(crate) fn outcomes(scenario: &Scenario) -> Vec<String> {
     let arrivals = if scenario.permute { SEEDS } else { 0 };
     let own = scenario::run(scenario, &mut Core::default());
     let others =
