@@ -9,13 +9,6 @@ use crate::error::Problem;
 
 /// What the runtime does not execute yet.
 const NOT_YET: &[Feature] = &[
-    Feature::IgnoreNullUpdates,
-    Feature::ApplyAsTruncate,
-    Feature::ApplyAsRetract,
-    Feature::SystemSequenceBy,
-    Feature::StoredAsBitemporal,
-    Feature::ColumnsToUpdate,
-    Feature::ValidTo,
     Feature::FromSnapshot,
     Feature::Expectation,
     Feature::PartitionedBy,

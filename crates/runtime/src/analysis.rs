@@ -3,15 +3,19 @@
 //! Flows are analysed in the order in which they will run, so that a table that does not exist yet has the columns that
 //! its flows will give it.
 
+mod cdc;
+mod targets;
+
+pub(crate) use cdc::{CdcWork, DELETE, RETRACT, SEQUENCE, SYSTEM_SEQUENCE, TRUNCATE, VALID_TO, change_rows};
+
 use std::{collections::BTreeMap, sync::Arc};
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use datafusion::{dataframe::DataFrame, logical_expr::ident};
+use arrow_schema::{Schema, SchemaRef};
 use object_store::ObjectStore;
-use strandline_cdc_core::{CdcOptions, CdcSpec, ColumnSelection, OnTie, SequenceColumn, StoredAs, names};
+use strandline_cdc_core::names;
 use strandline_flow_graph::Graph;
 use strandline_pipeline_sql::{
-    AutoCdc, DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, StreamingTable,
+    DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, StreamingTable,
 };
 
 use crate::{
@@ -23,11 +27,6 @@ use crate::{
     types::{schema_of, storable},
 };
 
-/// Column that carries the value of `SEQUENCE BY` beside the source's rows.
-pub(crate) const SEQUENCE: &str = "__strandline_sequence";
-/// Column that carries the value of `APPLY AS DELETE WHEN`.
-pub(crate) const DELETE: &str = "__strandline_delete";
-
 /// What a flow does with its rows.
 #[derive(Debug, Clone)]
 pub(crate) enum Work {
@@ -35,30 +34,6 @@ pub(crate) enum Work {
     Append,
     /// Applies them as changes.
     Cdc(Box<CdcWork>),
-}
-
-/// What a CDC flow means, and how else it could mean the same.
-#[derive(Debug, Clone)]
-pub(crate) struct CdcWork {
-    pub(crate) spec: CdcSpec,
-    options: CdcOptions,
-    source: SchemaRef,
-    /// A kept column that is the flow's plain sequence.
-    plain_sequence: Option<String>,
-}
-
-impl CdcWork {
-    /// The spec for a target that keeps sequences in `column`, if this flow can keep them there. Whether a column of its
-    /// own is needed depends on how many flows feed a target, which may change; what the target has may not.
-    pub(crate) fn with_sequences_in(&self, column: &str) -> Result<Option<CdcSpec>> {
-        let sequence_column = match &self.plain_sequence {
-            _ if column == names::SEQUENCE_AT => SequenceColumn::SystemColumn,
-            Some(plain) if plain == column => SequenceColumn::KeptColumn(plain.clone()),
-            _ => return Ok(None),
-        };
-        let options = CdcOptions { sequence_column, ..self.options.clone() };
-        Ok(Some(CdcSpec::new(&options, &self.source, self.spec.sequence_type())?))
-    }
 }
 
 /// A flow, understood.
@@ -72,7 +47,7 @@ pub(crate) struct FlowAnalysis {
     /// Columns of the query's rows, in stored types.
     pub(crate) rows: SchemaRef,
     pub(crate) work: Work,
-    /// Columns that the flow gives its target.
+    /// Columns of its target, those included that only other flows give it.
     pub(crate) target: SchemaRef,
     pub(crate) properties: Properties,
 }
@@ -110,6 +85,7 @@ pub(crate) async fn analyse(definition: &PipelineDefinition, graph: &Graph, plac
         }
         flows.insert(flow.name.clone(), analysed);
     }
+    targets::agree(definition, &mut flows);
     Analysis { flows }
 }
 
@@ -150,10 +126,7 @@ async fn analyse_flow(
     let inputs = Inputs::columns_only(&source, &source_schema, tables)?;
     let rows = query::plan(definition, flow.query(), &inputs).await?;
     query::check_batchable(rows.logical_plan(), &inputs)?;
-    let table = definition.datasets.iter().find_map(|dataset| match dataset {
-        DatasetDefinition::StreamingTable(table) if table.name == flow.target => Some(table),
-        _ => None,
-    });
+    let table = table_of(definition, &flow.target);
     let properties = Properties::new(table)?;
     if let Some(written) = table.and_then(|table| table.format.as_ref())
         && !written.eq_ignore_ascii_case(place.format)
@@ -174,8 +147,7 @@ async fn analyse_flow(
         }
         FlowKind::AutoCdc(cdc) => {
             let alone = definition.flows.iter().filter(|other| other.target == flow.target).count() == 1;
-            let (rows, cdc) = analyse_cdc(cdc, &rows, alone, properties.on_tie)?;
-            check_declared(table, &cdc.spec)?;
+            let (rows, cdc) = cdc::analyse(cdc, &rows, alone, &properties)?;
             let target = Arc::clone(cdc.spec.target_schema());
             Ok(FlowAnalysis {
                 source,
@@ -191,6 +163,13 @@ async fn analyse_flow(
             Err(Error::new(ErrorKind::Unsupported, "not supported yet: AUTO CDC FROM SNAPSHOT"))
         }
     }
+}
+
+fn table_of<'a>(definition: &'a PipelineDefinition, name: &str) -> Option<&'a StreamingTable> {
+    definition.datasets.iter().find_map(|dataset| match dataset {
+        DatasetDefinition::StreamingTable(table) if table.name == name => Some(table),
+        _ => None,
+    })
 }
 
 /// The columns of an append target: the declared ones, or the query's.
@@ -230,88 +209,4 @@ fn append_target(table: Option<&StreamingTable>, rows: &SchemaRef) -> Result<Sch
         }
     }
     Ok(declared)
-}
-
-/// A declared CDC target must have the columns that its flow gives it, the system columns among them (G-15).
-fn check_declared(table: Option<&StreamingTable>, spec: &CdcSpec) -> Result<()> {
-    let Some(table) = table.filter(|table| !table.columns.is_empty()) else { return Ok(()) };
-    let declared = schema_of(&table.columns);
-    for field in spec.target_schema().fields() {
-        let found = declared.field_with_name(field.name()).ok().map(Field::data_type);
-        if found == Some(field.data_type()) || field.name() == names::SEQUENCE_AT {
-            continue;
-        }
-        let found = found.map_or_else(|| "none".to_owned(), ToString::to_string);
-        return Err(Error::new(
-            ErrorKind::Definition,
-            "the declared columns of the target are not those of its flow",
-        )
-        .with("column", field.name())
-        .with("declared", found)
-        .with("needed", field.data_type())
-        .help("declare it so, or declare no columns"));
-    }
-    for field in declared.fields() {
-        if spec.target_schema().field_with_name(field.name()).is_err() {
-            return Err(Error::new(
-                ErrorKind::Definition,
-                "the target declares a column that its flow does not have",
-            )
-            .with("column", field.name()));
-        }
-    }
-    Ok(())
-}
-
-fn analyse_cdc(cdc: &AutoCdc, rows: &DataFrame, alone: bool, on_tie: OnTie) -> Result<(SchemaRef, CdcWork)> {
-    let source = Arc::new(storable(rows.schema().as_arrow()));
-    let with_system = change_rows(cdc, rows.clone())?;
-    let system = storable(with_system.schema().as_arrow());
-    let sequence_type = system.field_with_name(SEQUENCE)?.data_type().clone();
-    if let Ok(delete) = system.field_with_name(DELETE)
-        && !matches!(delete.data_type(), DataType::Boolean | DataType::Null)
-    {
-        return Err(Error::new(ErrorKind::Definition, "APPLY AS DELETE WHEN must be a condition")
-            .with("type", delete.data_type()));
-    }
-    let mut options = CdcOptions { on_tie, ..cdc.options.clone() };
-    let plain_sequence = plain_kept_column(cdc, &source);
-    if alone && let Some(column) = &plain_sequence {
-        options.sequence_column = SequenceColumn::KeptColumn(column.clone());
-    }
-    let spec = CdcSpec::new(&options, &source, &sequence_type)?;
-    Ok((Arc::new(system), CdcWork { spec, options, source, plain_sequence }))
-}
-
-/// The column that holds the sequence in an SCD1 target already, so that no system column is needed.
-fn plain_kept_column(cdc: &AutoCdc, source: &Schema) -> Option<String> {
-    if cdc.options.stored_as != StoredAs::Scd1 {
-        return None;
-    }
-    let written = cdc.sequence_by.text().trim();
-    let name = written.strip_prefix('`').and_then(|n| n.strip_suffix('`')).unwrap_or(written);
-    source.field_with_name(name).ok()?;
-    let listed = |list: &[String]| list.iter().any(|column| column == name);
-    let kept = match &cdc.options.columns {
-        ColumnSelection::All => true,
-        ColumnSelection::Only(list) => listed(list),
-        ColumnSelection::Except(list) => !list.iter().any(|column| column.eq_ignore_ascii_case(name)),
-    };
-    kept.then(|| name.to_owned())
-}
-
-/// The source's rows with the columns [`SEQUENCE`] and [`DELETE`] beside them.
-pub(crate) fn change_rows(cdc: &AutoCdc, rows: DataFrame) -> Result<DataFrame> {
-    let parse = |clause: &'static str, text: &str| {
-        rows.parse_sql_expr(text).map_err(|e| {
-            let error = Error::from(e);
-            Error::new(ErrorKind::Definition, format!("{clause} can't be understood: {}", error.full_text()))
-        })
-    };
-    let mut columns: Vec<_> = rows.schema().fields().iter().map(|field| ident(field.name())).collect();
-    columns.push(parse("SEQUENCE BY", cdc.sequence_by.sql())?.alias(SEQUENCE));
-    if let Some(condition) = &cdc.apply_as_delete {
-        columns.push(parse("APPLY AS DELETE WHEN", condition.sql())?.alias(DELETE));
-    }
-    Ok(rows.select(columns)?)
 }

@@ -12,12 +12,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use arrow_array::{BooleanArray, RecordBatch, cast::AsArray};
+use arrow_array::{ArrayRef, RecordBatch, cast::AsArray};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use futures::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use strandline_cdc_core::{
-    Barriers, CdcSpec, ChangeBatch, Counts, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, Rows,
+    BarrierKind, Barriers, CdcSpec, ChangeBatch, ChangeInput, Counts, Lookup, Prior, ReadPlan, Reconciled,
+    Reconciliation, Rows, SystemTime,
 };
 use strandline_table_formats::{
     contract::{
@@ -29,7 +30,7 @@ use strandline_table_formats::{
 };
 
 use crate::{
-    analysis::{DELETE, SEQUENCE},
+    analysis::{DELETE, RETRACT, SEQUENCE, SYSTEM_SEQUENCE, TRUNCATE, VALID_TO},
     error::{Error, ErrorKind, Result},
     sources::SourceStream,
 };
@@ -58,16 +59,34 @@ pub(crate) struct BatchOutcome {
     pub(crate) conflicts: u64,
 }
 
-/// Applies change rows to a CDC target. `rows` have the source's columns, [`SEQUENCE`] and perhaps [`DELETE`].
+/// A CDC target, and who writes it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub(crate) spec: &'a CdcSpec,
+    pub(crate) table: &'a dyn Table,
+    pub(crate) side: &'a SideState,
+    pub(crate) writer: &'a Writer,
+}
+
+/// What is fixed when a batch is planned, so that it is the same batch whenever it is applied.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pinned {
+    /// When the plan was made, in milliseconds since 1970.
+    pub(crate) planned_at: Option<i64>,
+    /// See [`system_floor`].
+    pub(crate) system_floor: Option<ArrayRef>,
+}
+
+/// Applies change rows to a CDC target. `rows` have the source's columns, [`SEQUENCE`] and what else the flow's clauses
+/// say, see [`crate::analysis::change_rows`].
 pub(crate) async fn apply_changes(
-    spec: &CdcSpec,
-    table: &dyn Table,
-    side: &SideState,
-    writer: &Writer,
+    target: Target<'_>,
     number: u64,
     rows: &RecordBatch,
+    pinned: &Pinned,
 ) -> Result<BatchOutcome> {
-    let changes = change_batch(spec, rows)?;
+    let Target { spec, table, side, writer } = target;
+    let changes = change_batch(spec, rows, pinned)?;
     let mut outcome = BatchOutcome::default();
     if changes.is_empty() {
         return Ok(outcome);
@@ -112,14 +131,39 @@ pub(crate) async fn apply_changes(
     Err(busy_target())
 }
 
-fn change_batch(spec: &CdcSpec, rows: &RecordBatch) -> Result<ChangeBatch> {
+fn change_batch(spec: &CdcSpec, rows: &RecordBatch, pinned: &Pinned) -> Result<ChangeBatch> {
     let sequence = rows
         .column_by_name(SEQUENCE)
         .ok_or_else(|| Error::new(ErrorKind::Internal, "the change rows have no sequence column"))?;
-    // A condition that is NULL for every row has no type of its own, and deletes nothing.
-    let deletes: Option<&BooleanArray> =
-        rows.column_by_name(DELETE).and_then(|column| column.as_boolean_opt());
-    Ok(ChangeBatch::new(spec, rows, sequence, deletes)?)
+    // A condition that is NULL for every row has no type of its own, and holds for none.
+    let condition = |name: &str| rows.column_by_name(name).and_then(|column| column.as_boolean_opt());
+    let input = ChangeInput {
+        system_sequence: rows.column_by_name(SYSTEM_SEQUENCE),
+        deletes: condition(DELETE),
+        truncates: condition(TRUNCATE),
+        retracts: condition(RETRACT),
+        valid_to: rows.column_by_name(VALID_TO),
+        applied_at: pinned.planned_at,
+        system_floor: pinned.system_floor.as_ref(),
+        ..ChangeInput::new(rows, sequence)
+    };
+    Ok(ChangeBatch::of(spec, &input)?)
+}
+
+/// For a target with monotonic system time: the greatest system sequence that it has seen, as an array of length 1.
+pub(crate) async fn system_floor(target: Target<'_>) -> Result<Option<ArrayRef>> {
+    if target.spec.system_time() != SystemTime::Monotonic {
+        return Ok(None);
+    }
+    let barriers = barriers(target).await?;
+    Ok(barriers.greatest(BarrierKind::SystemTime))
+}
+
+/// What holds for every key of the target, as it is now.
+pub(crate) async fn barriers(target: Target<'_>) -> Result<Barriers> {
+    let base = target.table.snapshot().await?;
+    let state = target.side.open(base.state_version()).await?;
+    stored_barriers(target.spec, &state)
 }
 
 fn stored_barriers(spec: &CdcSpec, state: &StateSnapshot) -> Result<Barriers> {

@@ -31,3 +31,8 @@ pub fn rfc3339(since_epoch: Duration) -> String {
     chrono::DateTime::from_timestamp(seconds, since_epoch.subsec_nanos())
         .map_or_else(|| "?".to_owned(), |at| at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true))
 }
+
+/// Milliseconds since 1970 of an instant that [`rfc3339`] wrote; `None` for other text.
+pub(crate) fn milliseconds(text: &str) -> Option<i64> {
+    chrono::DateTime::parse_from_rfc3339(text).ok().map(|at| at.timestamp_millis())
+}

@@ -138,7 +138,11 @@ impl From<strandline_cdc_core::CdcError> for Error {
     fn from(error: strandline_cdc_core::CdcError) -> Self {
         use strandline_cdc_core::CdcError as E;
         let kind = match &error {
-            E::NullKey { .. } | E::NullSequence { .. } | E::Tie { .. } => ErrorKind::Data,
+            E::NullKey { .. }
+            | E::NullSequence { .. }
+            | E::Tie { .. }
+            | E::ColumnsToUpdateInvalid { .. }
+            | E::EventOfOtherShape { .. } => ErrorKind::Data,
             E::InvalidState { .. } => ErrorKind::State,
             E::Arrow(_) => ErrorKind::Internal,
             _ => ErrorKind::Definition,

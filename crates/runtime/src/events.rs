@@ -82,6 +82,9 @@ fn metrics(report: &FlowReport) -> Value {
         "num_late_events": report.late,
         "num_tied_events": report.tied,
         "num_tombstone_defeated_events": report.tombstone_defeated,
+        "num_barrier_defeated_events": report.barrier_defeated,
+        "num_horizon_dropped_events": report.horizon_dropped,
+        "num_past_beliefs_rewritten": report.past_beliefs_rewritten,
         "num_conflicts": report.conflicts,
         "bytes_written": report.bytes_written,
     })

@@ -5,29 +5,31 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use datafusion::dataframe::DataFrame;
 use futures::{FutureExt, StreamExt};
 use object_store::ObjectStore;
 use serde_json::Value;
-use strandline_cdc_core::CdcSpec;
+use strandline_cdc_core::{CdcSpec, SystemTime};
 use strandline_pipeline_sql::{AutoCdc, FlowDefinition, FlowKind, StreamingTable};
 use strandline_table_formats::{
     contract::{Table, TableFormat, WriterId},
+    parquet,
     side_state::SideState,
 };
 
 use crate::{
     analysis::{FlowAnalysis, Work, change_rows},
-    batch::{self, BatchOutcome, Writer},
-    clock::rfc3339,
+    batch::{self, BatchOutcome, Pinned, Writer},
+    clock::{milliseconds, rfc3339},
     error::{Error, ErrorKind, Result},
     query::{self, Inputs, SourceInput},
     report::{FlowReport, FlowStatus},
+    retention,
     sources::{FileOptions, FileSource, Source, SourceStream, TableSource},
-    state::{FlowState, Made, engine_path},
+    state::{FlowState, Made, Plan, PlannedBatch, engine_path},
     target::{self, About},
     types::conform,
     update::Context,
@@ -35,6 +37,9 @@ use crate::{
 
 /// The incarnation of flows that were never refreshed as a whole.
 const FIRST_INCARNATION: u64 = 0;
+
+/// The right to change a target, within this process.
+type Turn = tokio::sync::OwnedMutexGuard<()>;
 
 /// A flow, ready to take batches.
 pub(crate) struct FlowRun<'a> {
@@ -101,10 +106,13 @@ impl<'a> FlowRun<'a> {
                 .help("restore the table; or give the flow and its target new names to build it anew"));
         }
         let about = About {
+            columns: Some(Arc::clone(&analysis.target)),
             comment: table.and_then(|table| table.comment.clone()),
             properties: analysis.properties.verbatim.clone(),
         };
         let format = context.format.as_ref();
+        // Two flows of one target must not both create it.
+        let turn = context.turn(&flow.target).lock_owned().await;
         let (table, spec) = match (&analysis.work, &flow.kind) {
             (Work::Cdc(work), FlowKind::AutoCdc(cdc)) => {
                 let tracked = &cdc.options.track_history;
@@ -113,8 +121,8 @@ impl<'a> FlowRun<'a> {
             }
             _ => (target::append_target(format, &flow.target, &analysis.target, about).await?, None),
         };
-        let keys = spec.iter().flat_map(|spec| spec.key_names()).map(str::to_owned).collect();
-        let side = SideState::new(Arc::clone(&context.store), engine_path(&["state", &flow.target]), keys);
+        drop(turn);
+        let side = side_state(context, &flow.target, spec.as_ref());
         let id = WriterId {
             pipeline: context.pipeline.clone(),
             flow: flow.name.clone(),
@@ -122,7 +130,17 @@ impl<'a> FlowRun<'a> {
         };
         let writer = Writer { id, epoch: context.epoch };
         let report = FlowReport::new(&flow.name, &flow.target, FlowStatus::Completed);
-        Ok(Self { context, flow, analysis, state, source, table, spec, side, writer, report })
+        let run = Self { context, flow, analysis, state, source, table, spec, side, writer, report };
+        if let Some(target) = run.target().filter(|_| flow.once && !analysis.properties.accept_horizon) {
+            retention::check_no_horizon(target).await.map_err(|e| e.with("table", &flow.target))?;
+        }
+        Ok(run)
+    }
+
+    /// The CDC target; `None` for an append flow.
+    fn target(&self) -> Option<batch::Target<'_>> {
+        let spec = self.spec.as_ref()?;
+        Some(batch::Target { spec, table: self.table.as_ref(), side: &self.side, writer: &self.writer })
     }
 
     /// Takes everything that the source has. The report tells what was done, also when it ends with an error.
@@ -137,14 +155,28 @@ impl<'a> FlowRun<'a> {
         let Resumed { mut next, mut progress, mut gives_up_previous } = self.resume().await?;
         while !self.context.is_stopped() {
             let Some(slice) = self.source.next(&progress).await? else { return Ok(()) };
-            let made = Made { at: rfc3339(self.context.clock.now()), gives_up_previous };
+            let (floor, turn) = self.floor().await?;
+            let system_floor = floor.map(|floor| floor_text(&floor)).transpose()?;
+            let made = Made { at: rfc3339(self.context.clock.now()), gives_up_previous, system_floor };
             let planned = self.state.plan(next, slice, &progress, made).await?;
-            self.take(next, &planned.plan.slice).await?;
+            self.take(next, &planned.plan, turn).await?;
             progress = self.source.advance(progress, &planned.plan.slice)?;
             next += 1;
             gives_up_previous = false;
         }
         Ok(())
+    }
+
+    /// What a batch that is planned now may not be older than, in system time. It holds as long as no other flow takes its
+    /// turn.
+    async fn floor(&self) -> Result<(Option<ArrayRef>, Option<Turn>)> {
+        match self.target() {
+            Some(target) if target.spec.system_time() == SystemTime::Monotonic => {
+                let turn = self.context.turn(&self.flow.target).lock_owned().await;
+                Ok((batch::system_floor(target).await?, Some(turn)))
+            }
+            _ => Ok((None, None)),
+        }
     }
 
     /// Finishes the batch that a stopped process may have left, and says where to go on.
@@ -155,7 +187,7 @@ impl<'a> FlowRun<'a> {
         let next = newest.number + 1;
         let (done, _) = self.state.last_done().await?;
         if done < newest.number {
-            match self.take(newest.number, &newest.plan.slice).await {
+            match self.take(newest.number, &newest.plan, None).await {
                 Ok(()) => {}
                 // Input that was taken away before anything of it was committed is no longer wanted: plan anew without
                 // it. A ONCE flow promised to take all of its input.
@@ -171,15 +203,17 @@ impl<'a> FlowRun<'a> {
     }
 
     /// Takes one batch. The rows of a planned slice are the same whenever they are read.
-    async fn take(&mut self, number: u64, slice: &Value) -> Result<()> {
+    async fn take(&mut self, number: u64, plan: &Plan, turn: Option<Turn>) -> Result<()> {
         // The input may be gone by now if the batch landed and only its mark is missing: look for the stamp first.
         let landed = self.table.snapshot().await?.last_batch(&self.writer.id);
         if landed.is_some_and(|landed| landed >= number) {
             return self.state.done(number, rfc3339(self.context.clock.now())).await;
         }
-        let outcome = match (&self.spec, &self.flow.kind) {
-            (Some(spec), FlowKind::AutoCdc(cdc)) => self.apply(spec, cdc, number, slice).await,
-            _ => self.append(number, slice).await,
+        let outcome = match (self.target(), &self.flow.kind) {
+            (Some(target), FlowKind::AutoCdc(cdc)) => {
+                self.apply(target, cdc, &PlannedBatch { number, plan: plan.clone() }, turn).await
+            }
+            _ => self.append(number, &plan.slice).await,
         };
         let outcome = outcome.map_err(|error| error.with("batch", number))?;
         self.state.done(number, rfc3339(self.context.clock.now())).await?;
@@ -192,13 +226,27 @@ impl<'a> FlowRun<'a> {
         Ok(())
     }
 
-    async fn apply(&self, spec: &CdcSpec, cdc: &AutoCdc, number: u64, slice: &Value) -> Result<BatchOutcome> {
-        let rows = change_rows(cdc, self.rows(slice).await?)?.collect().await?;
+    async fn apply(
+        &self,
+        target: batch::Target<'_>,
+        cdc: &AutoCdc,
+        planned: &PlannedBatch,
+        turn: Option<Turn>,
+    ) -> Result<BatchOutcome> {
+        let rows = change_rows(cdc, self.rows(&planned.plan.slice).await?)?.collect().await?;
         let rows = one_batch(&rows, &self.analysis.rows)?;
+        let pinned = Pinned {
+            planned_at: milliseconds(&planned.plan.planned_at),
+            system_floor: planned.plan.system_floor.as_deref().map(floor_of).transpose()?,
+        };
         // Flows of one target take turns within a process, so that conflicts stay rare.
-        let turn = self.context.turn(&self.flow.target);
-        let _turn = turn.lock().await;
-        batch::apply_changes(spec, self.table.as_ref(), &self.side, &self.writer, number, &rows).await
+        let turn = match turn {
+            Some(turn) => turn,
+            None => self.context.turn(&self.flow.target).lock_owned().await,
+        };
+        let outcome = batch::apply_changes(target, planned.number, &rows, &pinned).await;
+        drop(turn);
+        outcome
     }
 
     async fn append(&self, number: u64, slice: &Value) -> Result<BatchOutcome> {
@@ -229,6 +277,25 @@ impl<'a> FlowRun<'a> {
         let inputs = Inputs::batch(&self.analysis.source, schema, fitted, tables)?;
         query::plan(definition, query, &inputs).await
     }
+}
+
+/// The side state of a target; of an append target there is none.
+pub(crate) fn side_state(context: &Context, target: &str, spec: Option<&CdcSpec>) -> SideState {
+    let keys = spec.iter().flat_map(|spec| spec.key_names()).map(str::to_owned).collect();
+    SideState::new(Arc::clone(&context.store), engine_path(&["state", target]), keys)
+}
+
+/// A value of one row, as it stands in a plan.
+fn floor_text(floor: &ArrayRef) -> Result<String> {
+    let rows = RecordBatch::try_from_iter_with_nullable([("floor", Arc::clone(floor), true)])?;
+    Ok(parquet::to_text(&rows)?)
+}
+
+fn floor_of(text: &str) -> Result<ArrayRef> {
+    let rows = parquet::from_text(text)
+        .map_err(|e| Error::from(e).with("system_floor of a plan, bytes", text.len()))?;
+    let floor = rows.columns().first().filter(|_| rows.num_rows() == 1).cloned();
+    floor.ok_or_else(|| Error::new(ErrorKind::State, "the system_floor of a plan is no value"))
 }
 
 /// Opens what a flow reads batch by batch.

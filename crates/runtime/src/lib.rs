@@ -11,6 +11,7 @@
 //! | [`sources`] | replayable input: files, tables |
 //! | `query`, `relation` | a flow's query over one slice of its source, run by `DataFusion`; questions asked of tables |
 //! | `target`, `properties` | opening and creating targets, drift, `TBLPROPERTIES` |
+//! | `retention` | how long tombstones are kept |
 //! | [`state`] | what outlives the process: plans, done marks, completions, lease |
 //! | [`report`], `events` | what an update did, for people and for machines |
 //!
@@ -37,6 +38,7 @@ mod properties;
 mod query;
 mod relation;
 pub mod report;
+mod retention;
 pub mod sources;
 pub mod state;
 mod target;

@@ -2,15 +2,24 @@
 //!
 //! A property that would change what the table holds is either obeyed or refused by name: none is silently ignored.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use strandline_cdc_core::OnTie;
+use strandline_cdc_core::{NullSequenceFields, OnTie, SystemTime};
 use strandline_pipeline_sql::{PipelineDefinition, StreamingTable};
 
 use crate::error::{Error, ErrorKind, Result};
 
 /// `larger` (default) or `error`: what becomes of two different upserts of a key at one sequence.
 const ON_TIE: &str = "strandline.onTie";
+/// `declared` (default) or `monotonic`: what becomes of an event that claims an older system sequence than was received
+/// before (A-12).
+const SYSTEM_TIME: &str = "strandline.systemTime";
+/// `refused` (default) or `first`: what a NULL in a field of a struct sequence means (A-7).
+const NULL_SEQUENCE_FIELDS: &str = "strandline.nullSequenceFields";
+/// Seconds after which the tombstone of a delete is collected; without it tombstones are kept for ever (A-4).
+const TOMBSTONE_SECONDS: &str = "pipelines.cdc.tombstoneGCThresholdInSeconds";
+/// `true` or `false` (default): whether a ONCE flow may start on a target whose old tombstones were collected (A-4).
+pub(crate) const ACCEPT_HORIZON: &str = "strandline.acceptHorizon";
 /// Accepted as in published examples; they have no effect on a triggered update of this release.
 const WITHOUT_EFFECT: [&str; 2] = ["pipelines.channel", "pipelines.reset.allowed"];
 
@@ -18,6 +27,11 @@ const WITHOUT_EFFECT: [&str; 2] = ["pipelines.channel", "pipelines.reset.allowed
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Properties {
     pub(crate) on_tie: OnTie,
+    pub(crate) system_time: SystemTime,
+    pub(crate) null_sequence_fields: NullSequenceFields,
+    /// How long a delete that nothing shows is remembered; `None` for ever.
+    pub(crate) tombstones_expire_after: Option<Duration>,
+    pub(crate) accept_horizon: bool,
     /// What the table is created with, verbatim.
     pub(crate) verbatim: BTreeMap<String, String>,
 }
@@ -35,6 +49,32 @@ impl Properties {
                         "larger" => OnTie::LargerWins,
                         "error" => OnTie::Error,
                         _ => return Err(refused("the property must be `larger` or `error`")),
+                    }
+                }
+                SYSTEM_TIME => {
+                    properties.system_time = match value.as_str() {
+                        "declared" => SystemTime::Declared,
+                        "monotonic" => SystemTime::Monotonic,
+                        _ => return Err(refused("the property must be `declared` or `monotonic`")),
+                    }
+                }
+                NULL_SEQUENCE_FIELDS => {
+                    properties.null_sequence_fields = match value.as_str() {
+                        "refused" => NullSequenceFields::Refused,
+                        "first" => NullSequenceFields::First,
+                        _ => return Err(refused("the property must be `refused` or `first`")),
+                    }
+                }
+                TOMBSTONE_SECONDS => {
+                    let seconds = value.trim().parse();
+                    let seconds = seconds.map_err(|_| refused("the property must be a number of seconds"))?;
+                    properties.tombstones_expire_after = Some(Duration::from_secs(seconds));
+                }
+                ACCEPT_HORIZON => {
+                    properties.accept_horizon = match value.as_str() {
+                        "true" => true,
+                        "false" => false,
+                        _ => return Err(refused("the property must be `true` or `false`")),
                     }
                 }
                 known if WITHOUT_EFFECT.contains(&known) => {}

@@ -56,6 +56,12 @@ pub struct FlowReport {
     pub tied: u64,
     /// Upserts that a newer delete kept out.
     pub tombstone_defeated: u64,
+    /// Events older than a truncate or a snapshot.
+    pub barrier_defeated: u64,
+    /// Events that were dropped because old tombstones of the target were collected.
+    pub horizon_dropped: u64,
+    /// Rows of a bitemporal target whose past belief a late event changed.
+    pub past_beliefs_rewritten: u64,
     /// Commits that another writer forced to be made again.
     pub conflicts: u64,
     /// Bytes of data files written.
@@ -91,6 +97,9 @@ impl FlowReport {
             late: 0,
             tied: 0,
             tombstone_defeated: 0,
+            barrier_defeated: 0,
+            horizon_dropped: 0,
+            past_beliefs_rewritten: 0,
             conflicts: 0,
             bytes_written: 0,
             elapsed: Duration::ZERO,
@@ -106,6 +115,9 @@ impl FlowReport {
         self.late += counts.late;
         self.tied += counts.tied;
         self.tombstone_defeated += counts.tombstone_defeated;
+        self.barrier_defeated += counts.barrier_defeated;
+        self.horizon_dropped += counts.horizon_dropped;
+        self.past_beliefs_rewritten += counts.past_beliefs_rewritten;
     }
 }
 

@@ -1,7 +1,8 @@
 //! How is a target opened or created, and does what it records still fit its flow?
 //!
 //! A CDC target records in its properties what its history was built with. A flow that means something else would make
-//! a mixture of both, so drift is refused by name; a full refresh is the remedy.
+//! a mixture of both, so drift is refused by name; a full refresh is the remedy. Which columns a row may leave unset is
+//! a matter of each event, not of the table, and may change.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,6 +27,8 @@ struct Recorded {
     keys: Vec<(String, String)>,
     stored_as: String,
     sequence_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    system_sequence_type: Option<String>,
     /// The tracked columns, sorted; `None` for "every kept column", which grows with the source.
     tracked: Option<Vec<String>>,
     sequence_column: String,
@@ -47,6 +50,7 @@ impl Recorded {
             keys,
             stored_as: spec.stored_as().to_string(),
             sequence_type: spec.sequence_type().to_string(),
+            system_sequence_type: spec.system_sequence_type().map(ToString::to_string),
             tracked: (*track_history != ColumnSelection::All).then_some(tracked),
             sequence_column: spec.sequence_column_name().to_owned(),
         }
@@ -73,10 +77,17 @@ impl Recorded {
         let print_tracked = |tracked: &Option<Vec<String>>| {
             tracked.as_ref().map_or_else(|| "every column".to_owned(), |names| names.join(", "))
         };
+        let print_type = |data_type: &Option<String>| data_type.clone().unwrap_or_else(|| "none".to_owned());
         let facts = [
             ("KEY_SCHEMA_DRIFT", "keys", print_keys(&self.keys), print_keys(&now.keys)),
             ("SCD_TYPE_DRIFT", "shape", self.stored_as.clone(), now.stored_as.clone()),
             ("SEQUENCING_TYPE_DRIFT", "sequence type", self.sequence_type.clone(), now.sequence_type.clone()),
+            (
+                "SYSTEM_SEQUENCING_TYPE_DRIFT",
+                "system sequence type",
+                print_type(&self.system_sequence_type),
+                print_type(&now.system_sequence_type),
+            ),
             (
                 "TRACK_HISTORY_DRIFT",
                 "tracked columns",
@@ -106,6 +117,8 @@ impl Recorded {
 /// What a table is created with besides its columns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct About {
+    /// Columns of a CDC target in the order that all of its flows agree on.
+    pub(crate) columns: Option<SchemaRef>,
     pub(crate) comment: Option<String>,
     pub(crate) properties: BTreeMap<String, String>,
 }
@@ -153,15 +166,23 @@ pub(crate) async fn cdc_target(
         let recorded = Recorded::of(snapshot.properties())?;
         let spec = cdc.with_sequences_in(&recorded.sequence_column)?.unwrap_or_else(|| cdc.spec.clone());
         recorded.check(&Recorded::new(&spec, track_history))?;
-        // A column that the source no longer has is kept, and not authored; one of another type is refused.
-        let spec = spec.with_target_columns(&snapshot.schema())?;
+        // A column that the source does not have is kept, and not authored; one of another type is refused.
+        let spec = spec.with_target_columns(&cdc.with_shared(&snapshot.schema()))?;
         return Ok((table, spec));
+    }
+    if let Some(peer) = cdc.unknown_peer() {
+        return Err(Error::new(
+            ErrorKind::State,
+            "the target can't be created: not all of the flows that give it columns could be understood",
+        )
+        .with("table", name)
+        .with("flow that failed", peer));
     }
     let spec = cdc.spec.clone();
     let mut properties = about.properties;
     properties.insert(PROPERTY.to_owned(), serde_json::to_string(&Recorded::new(&spec, track_history))?);
     let keys = spec.key_names().into_iter().map(str::to_owned).collect();
-    let schema = Arc::clone(spec.target_schema());
+    let schema = about.columns.unwrap_or_else(|| Arc::clone(spec.target_schema()));
     let table =
         create(format, name, TableDefinition { schema, keys, properties, comment: about.comment }).await?;
     Ok((table, spec))

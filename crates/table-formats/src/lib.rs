@@ -18,6 +18,7 @@ pub mod contract;
 pub mod delta;
 pub mod durable;
 pub mod error;
+mod hex;
 mod keys;
 pub mod lake;
 pub mod layer;

@@ -1,9 +1,9 @@
 //! Parquet files, for every format: written with statistics and small row groups, read by row group and position.
 
-mod bytes;
 mod input;
 mod reader;
 mod stats;
+mod text;
 mod writer;
 
 use object_store::path::Path;
@@ -13,9 +13,9 @@ use crate::{
     error::{Error, ErrorKind},
 };
 
-pub use bytes::{from_bytes, to_bytes};
 pub use input::Input;
 pub(crate) use reader::{FileReader, Read, Readers};
+pub use text::{from_text, to_text};
 pub use writer::WriteOptions;
 pub(crate) use writer::{Writer, remove_files};
 

@@ -267,7 +267,7 @@ fn every_flat_and_wrapped_type_does_as_payload() {
 }
 
 #[test]
-fn a31_keys_that_are_equal_are_one_key_and_stored_in_one_form() {
+fn c73_a31_keys_that_are_equal_are_one_key_and_stored_in_one_form() {
     let odd = Float64Array::from(vec![-0.0, 0.0, f64::NAN, f64::from_bits(0xfff8_0000_0000_0001), 1.0]);
     let thin = Float32Array::from(vec![-0.0, 0.0, f32::NAN, f32::from_bits(0xffc0_0001), 1.0]);
     let half = cast(&odd, &DataType::Float16).unwrap();

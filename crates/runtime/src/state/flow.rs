@@ -32,8 +32,12 @@ pub struct Plan {
     /// The plan before this one was given up: a file of it was taken away before anything of it was committed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gives_up_previous: bool,
-    /// When the plan was made.
+    /// When the plan was made. Deletes of the batch are as old as this.
     pub planned_at: String,
+    /// For a target with monotonic system time: the greatest system sequence that it had seen by then, as text that
+    /// [`strandline_table_formats::parquet::from_text`] reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_floor: Option<String>,
 }
 
 /// How a plan came about.
@@ -43,6 +47,8 @@ pub struct Made {
     pub at: String,
     /// It takes the place of the plan before it, of which nothing was committed.
     pub gives_up_previous: bool,
+    /// See [`Plan::system_floor`].
+    pub system_floor: Option<String>,
 }
 
 /// A batch that is planned, and perhaps done.
@@ -208,6 +214,7 @@ impl FlowState {
             progress: carries.then(|| progress.clone()),
             gives_up_previous: made.gives_up_previous,
             planned_at: made.at,
+            system_floor: made.system_floor,
         };
         if !self.plans.create(number, &plan).await? {
             return Err(

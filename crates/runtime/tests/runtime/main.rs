@@ -18,3 +18,4 @@ mod handoff;
 mod identity;
 mod pipeline;
 mod scenarios;
+mod several;

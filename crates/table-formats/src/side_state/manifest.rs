@@ -1,6 +1,6 @@
 //! What a version of the state consists of, and its bytes: a line with a checksum, then JSON.
 
-use std::{collections::BTreeSet, fmt::Write, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     contract::{Result, StateVersion},
     error::{Error, ErrorKind},
+    hex::{from_hex, to_hex},
     parquet,
 };
 
@@ -76,7 +77,7 @@ impl Manifest {
     pub(super) fn encode(&self, version: StateVersion) -> Result<Vec<u8>> {
         let files = self.files.iter().map(FileRecord::of).collect::<Result<_>>()?;
         let schema = self.schema.as_ref().map(|s| s.as_ref().clone());
-        let barriers = self.barriers.as_ref().map(parquet::to_bytes).transpose()?.map(|bytes| to_hex(&bytes));
+        let barriers = self.barriers.as_ref().map(parquet::to_text).transpose()?;
         let format = if barriers.is_some() { WITH_BARRIERS } else { PLAIN };
         let keys = self.keys.clone();
         let record = Record { format, version: version.0, keys, schema, files, barriers };
@@ -154,9 +155,7 @@ impl FileRecord {
 }
 
 fn read_barriers(text: &str) -> Result<RecordBatch> {
-    let corrupt = || corrupt("the state's barriers can't be read");
-    let bytes = from_hex(text).ok_or_else(corrupt)?;
-    parquet::from_bytes(bytes).map_err(|e| corrupt().because(e))
+    parquet::from_text(text).map_err(|e| corrupt("the state's barriers can't be read").because(e))
 }
 
 fn corrupt(message: &str) -> Error {
@@ -168,20 +167,4 @@ fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a string can't fail.
-        write!(text, "{byte:02x}").ok();
-    }
-    text
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let digit = |c: u8| char::from(c).to_digit(16).and_then(|d| u8::try_from(d).ok());
-    let bytes = pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect();
-    if rest.is_empty() { bytes } else { None }
 }

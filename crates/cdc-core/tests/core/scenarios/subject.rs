@@ -53,7 +53,8 @@ impl Subject for Core {
         let spec = source.spec()?;
         let spec = match &self.flow {
             None => spec,
-            Some((_, store)) => {
+            Some((made, store)) => {
+                made.definition().check(&spec.definition()).map_err(|e| e.to_string())?;
                 spec.with_target_columns(&store.target.batch.schema()).map_err(|e| e.to_string())?
             }
         };

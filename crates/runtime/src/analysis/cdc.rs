@@ -1,0 +1,166 @@
+//! What does a change flow mean? Its clauses as options of the core, its expressions as columns beside the source's rows.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use datafusion::{dataframe::DataFrame, logical_expr::ident};
+use strandline_cdc_core::{
+    CdcOptions, CdcSpec, ColumnSelection, SequenceColumn, SequenceTypes, StoredAs, names,
+};
+use strandline_pipeline_sql::{AutoCdc, SqlExpr};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    properties::Properties,
+    types::{is_lossless, storable},
+};
+
+/// Column that carries the value of `SEQUENCE BY` beside the source's rows.
+pub(crate) const SEQUENCE: &str = "__strandline_sequence";
+/// Column that carries the value of `SYSTEM SEQUENCE BY`.
+pub(crate) const SYSTEM_SEQUENCE: &str = "__strandline_system_sequence";
+/// Column that carries the value of `APPLY AS DELETE WHEN`.
+pub(crate) const DELETE: &str = "__strandline_delete";
+/// Column that carries the value of `APPLY AS TRUNCATE WHEN`.
+pub(crate) const TRUNCATE: &str = "__strandline_truncate";
+/// Column that carries the value of `APPLY AS RETRACT WHEN`.
+pub(crate) const RETRACT: &str = "__strandline_retract";
+/// Column that carries the value of `VALID TO`.
+pub(crate) const VALID_TO: &str = "__strandline_valid_to";
+
+/// The expressions of a flow: the clause, the column that carries its value, and the expression where it is written.
+fn clauses(cdc: &AutoCdc) -> [(&'static str, &'static str, Option<&SqlExpr>); 6] {
+    [
+        ("SEQUENCE BY", SEQUENCE, Some(&cdc.sequence_by)),
+        ("SYSTEM SEQUENCE BY", SYSTEM_SEQUENCE, cdc.system_sequence_by.as_ref()),
+        ("APPLY AS DELETE WHEN", DELETE, cdc.apply_as_delete.as_ref()),
+        ("APPLY AS TRUNCATE WHEN", TRUNCATE, cdc.apply_as_truncate.as_ref()),
+        ("APPLY AS RETRACT WHEN", RETRACT, cdc.apply_as_retract.as_ref()),
+        ("VALID TO", VALID_TO, cdc.valid_to.as_ref()),
+    ]
+}
+
+/// What a CDC flow means, and how else it could mean the same.
+#[derive(Debug, Clone)]
+pub(crate) struct CdcWork {
+    /// For a target that does not exist yet.
+    pub(crate) spec: CdcSpec,
+    options: CdcOptions,
+    source: SchemaRef,
+    sequences: SequenceTypes,
+    /// A kept column that is the flow's plain sequence.
+    plain_sequence: Option<String>,
+    /// What all flows of the target give it; `None` for the only one.
+    pub(super) shared: Option<SchemaRef>,
+    /// A flow of the same target that could not be understood, so that what it gives is not known.
+    pub(super) unknown_peer: Option<String>,
+}
+
+impl CdcWork {
+    /// The spec for a target that keeps sequences in `column`, if this flow can keep them there. Whether a column of its
+    /// own is needed depends on how many flows feed a target, which may change; what the target has may not.
+    pub(crate) fn with_sequences_in(&self, column: &str) -> Result<Option<CdcSpec>> {
+        let sequence_column = match &self.plain_sequence {
+            _ if column == names::SEQUENCE_AT => SequenceColumn::SystemColumn,
+            Some(plain) if plain == column => SequenceColumn::KeptColumn(plain.clone()),
+            _ => return Ok(None),
+        };
+        let options = CdcOptions { sequence_column, ..self.options.clone() };
+        Ok(Some(CdcSpec::new(&options, &self.source, self.sequences.clone())?))
+    }
+
+    /// The columns of a target that exists, and those that its other flows will give it.
+    pub(crate) fn with_shared(&self, target: &SchemaRef) -> SchemaRef {
+        self.shared.as_ref().map_or_else(|| Arc::clone(target), |shared| super::union(target, shared))
+    }
+
+    /// Another flow of the target that could not be understood.
+    pub(crate) fn unknown_peer(&self) -> Option<&str> {
+        self.unknown_peer.as_deref()
+    }
+}
+
+/// Understands a change flow over rows of its query. Also returns the columns of its change rows, in stored types.
+pub(super) fn analyse(
+    cdc: &AutoCdc,
+    rows: &DataFrame,
+    alone: bool,
+    properties: &Properties,
+) -> Result<(SchemaRef, CdcWork)> {
+    let source = Arc::new(storable(rows.schema().as_arrow()));
+    let with_clauses = change_rows(cdc, rows.clone())?;
+    let with_clauses = checked(&storable(with_clauses.schema().as_arrow()))?;
+    let type_of = |name: &str| with_clauses.field_with_name(name).map(|field| field.data_type().clone());
+    let sequences = SequenceTypes { sequence: type_of(SEQUENCE)?, system: type_of(SYSTEM_SEQUENCE).ok() };
+    let mut options = CdcOptions {
+        on_tie: properties.on_tie,
+        system_time: properties.system_time,
+        null_sequence_fields: properties.null_sequence_fields,
+        tombstones_expire: properties.tombstones_expire_after.is_some(),
+        ..cdc.options.clone()
+    };
+    let plain_sequence = plain_kept_column(cdc, &source);
+    if alone && let Some(column) = &plain_sequence {
+        options.sequence_column = SequenceColumn::KeptColumn(column.clone());
+    }
+    let spec = CdcSpec::new(&options, &source, sequences.clone())?;
+    let work = CdcWork { spec, options, source, sequences, plain_sequence, shared: None, unknown_peer: None };
+    Ok((Arc::new(with_clauses), work))
+}
+
+/// Conditions must be conditions, and `VALID TO` takes the sequence's type.
+fn checked(columns: &Schema) -> Result<Schema> {
+    let sequence = columns.field_with_name(SEQUENCE)?.data_type().clone();
+    let field = |field: &Arc<Field>| -> Result<Arc<Field>> {
+        let refused = |why: &str| {
+            Err(Error::new(ErrorKind::Definition, why.to_owned()).with("type", field.data_type()))
+        };
+        let is_condition = matches!(field.data_type(), DataType::Boolean | DataType::Null);
+        match field.name().as_str() {
+            DELETE if !is_condition => refused("APPLY AS DELETE WHEN must be a condition"),
+            TRUNCATE if !is_condition => refused("APPLY AS TRUNCATE WHEN must be a condition"),
+            RETRACT if !is_condition => refused("APPLY AS RETRACT WHEN must be a condition"),
+            VALID_TO if is_lossless(field.data_type(), &sequence) => {
+                Ok(Arc::new(field.as_ref().clone().with_data_type(sequence.clone())))
+            }
+            VALID_TO => refused("VALID TO must have the type of SEQUENCE BY").map_err(|error| {
+                error.with("SEQUENCE BY has", &sequence).help("cast one to the other's type")
+            }),
+            _ => Ok(Arc::clone(field)),
+        }
+    };
+    Ok(Schema::new(columns.fields().iter().map(field).collect::<Result<Vec<_>>>()?))
+}
+
+/// The column that holds the sequence in an SCD1 target already, so that no system column is needed. Under partial
+/// updates a row's columns come from several events, so that none of them says where the row's newest one lies.
+fn plain_kept_column(cdc: &AutoCdc, source: &Schema) -> Option<String> {
+    let partial = cdc.options.ignore_null_updates.is_some() || cdc.options.columns_to_update.is_some();
+    if cdc.options.stored_as != StoredAs::Scd1 || partial {
+        return None;
+    }
+    let written = cdc.sequence_by.text().trim();
+    let name = written.strip_prefix('`').and_then(|n| n.strip_suffix('`')).unwrap_or(written);
+    source.field_with_name(name).ok()?;
+    let listed = |list: &[String]| list.iter().any(|column| column == name);
+    let kept = match &cdc.options.columns {
+        ColumnSelection::All => true,
+        ColumnSelection::Only(list) => listed(list),
+        ColumnSelection::Except(list) => !list.iter().any(|column| column.eq_ignore_ascii_case(name)),
+    };
+    kept.then(|| name.to_owned())
+}
+
+/// The source's rows with the values of the flow's expressions beside them: [`SEQUENCE`] and what else is written.
+pub(crate) fn change_rows(cdc: &AutoCdc, rows: DataFrame) -> Result<DataFrame> {
+    let mut columns: Vec<_> = rows.schema().fields().iter().map(|field| ident(field.name())).collect();
+    for (clause, name, expression) in clauses(cdc) {
+        let Some(expression) = expression else { continue };
+        let parsed = rows.parse_sql_expr(expression.sql()).map_err(|e| {
+            let error = Error::from(e);
+            Error::new(ErrorKind::Definition, format!("{clause} can't be understood: {}", error.full_text()))
+        })?;
+        columns.push(parsed.alias(name));
+    }
+    Ok(rows.select(columns)?)
+}

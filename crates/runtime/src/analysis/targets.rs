@@ -1,0 +1,209 @@
+//! Do the flows of one target mean the same table, and which columns does it get from all of them?
+//!
+//! A target is a function of the events of all of its flows, so they must agree on what an event's place is and on what
+//! opens a version. Their columns may differ: each flow leaves alone what only others have.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arrow_schema::{Field, Schema, SchemaRef};
+use strandline_cdc_core::{CdcSpec, ColumnSelection, names};
+use strandline_pipeline_sql::{FlowDefinition, FlowKind, PipelineDefinition, StreamingTable};
+
+use super::{FlowAnalysis, Work, table_of, union};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    types::schema_of,
+};
+
+/// Flows by name, each understood or with the reason why not.
+type Flows = BTreeMap<String, Result<FlowAnalysis>>;
+
+/// Checks the CDC flows of each target against each other (G-09) and against its declared columns (G-15), and gives each
+/// of them the columns of all.
+pub(super) fn agree(definition: &PipelineDefinition, flows: &mut Flows) {
+    let mut targets: Vec<&str> = Vec::new();
+    for flow in definition.flows.iter().filter(|flow| matches!(flow.kind, FlowKind::AutoCdc(_))) {
+        if !targets.contains(&flow.target.as_str()) {
+            targets.push(&flow.target);
+        }
+    }
+    for target in targets {
+        let writers: Vec<_> = definition
+            .flows
+            .iter()
+            .filter(|flow| flow.target == target && matches!(flow.kind, FlowKind::AutoCdc(_)))
+            .collect();
+        let table = table_of(definition, target);
+        if writers.len() > 1 {
+            share(&writers, flows);
+        }
+        for writer in writers {
+            let checked = match flows.get(&writer.name) {
+                Some(Ok(FlowAnalysis { work: Work::Cdc(cdc), target, .. })) => {
+                    check_declared(table, cdc.spec.sequence_column_name(), target)
+                }
+                _ => Ok(()),
+            };
+            if let Err(error) = checked {
+                flows.insert(writer.name.clone(), Err(error.with("flow", &writer.name)));
+            }
+        }
+    }
+}
+
+/// Gives the flows of a target the columns of all of them, or an error to each that disagrees with one before it.
+fn share(writers: &[&FlowDefinition], flows: &mut Flows) {
+    let unknown =
+        writers.iter().find(|flow| !matches!(flows.get(&flow.name), Some(Ok(_)))).map(|f| f.name.clone());
+    let mut columns: Option<SchemaRef> = None;
+    for writer in writers {
+        if let Some(spec) = spec_of(flows, &writer.name) {
+            let own = spec.kept_schema();
+            columns = Some(columns.map_or_else(|| Arc::clone(own), |known| union(&known, own)));
+        }
+    }
+    let Some(columns) = columns else { return };
+    let mut first: Option<(&FlowDefinition, CdcSpec)> = None;
+    let mut created: Option<SchemaRef> = None;
+    for writer in writers {
+        let Some(own) = spec_of(flows, &writer.name).cloned() else { continue };
+        let agreed = match &first {
+            Some((other, theirs)) => check(other, theirs, writer, &own),
+            None => Ok(()),
+        }
+        .and_then(|()| check_types(writers, flows, writer, &own))
+        .and_then(|()| Ok(own.with_target_columns(&columns)?))
+        .and_then(|spec| match &first {
+            Some((other, theirs)) => check_tracked(other, theirs, writer, &spec).map(|()| spec),
+            None => Ok(spec),
+        });
+        match agreed {
+            Err(error) => drop(flows.insert(writer.name.clone(), Err(error))),
+            Ok(spec) => {
+                let created = created.get_or_insert_with(|| Arc::clone(spec.target_schema()));
+                first.get_or_insert_with(|| (*writer, spec.clone()));
+                if let Some(Ok(analysis)) = flows.get_mut(&writer.name) {
+                    analysis.target = Arc::clone(created);
+                    if let Work::Cdc(work) = &mut analysis.work {
+                        work.spec = spec;
+                        work.shared = Some(Arc::clone(&columns));
+                        work.unknown_peer.clone_from(&unknown);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn spec_of<'a>(flows: &'a Flows, name: &str) -> Option<&'a CdcSpec> {
+    match flows.get(name) {
+        Some(Ok(FlowAnalysis { work: Work::Cdc(cdc), .. })) => Some(&cdc.spec),
+        _ => None,
+    }
+}
+
+fn disagree(
+    what: &str,
+    (first, theirs): (&FlowDefinition, String),
+    (second, own): (&FlowDefinition, String),
+) -> Result<()> {
+    if theirs == own {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Definition, format!("flows of one target disagree about the {what}"))
+        .with("target", &first.target)
+        .with("flow", &first.name)
+        .with("has", theirs)
+        .with("other flow", &second.name)
+        .with("which has", own)
+        .help("cast or rename in the query of one of them"))
+}
+
+/// What must be the same whatever columns the flows have.
+fn check(first: &FlowDefinition, theirs: &CdcSpec, second: &FlowDefinition, own: &CdcSpec) -> Result<()> {
+    let keys = |spec: &CdcSpec| {
+        let typed = spec.key_names().into_iter().map(|name| match spec.kept_schema().field_with_name(name) {
+            Ok(field) => format!("{name} {}", field.data_type()),
+            Err(_) => name.to_owned(),
+        });
+        typed.collect::<Vec<_>>().join(", ")
+    };
+    let system =
+        |spec: &CdcSpec| spec.system_sequence_type().map_or_else(|| "none".to_owned(), ToString::to_string);
+    disagree("keys", (first, keys(theirs)), (second, keys(own)))?;
+    disagree("shape", (first, theirs.stored_as().to_string()), (second, own.stored_as().to_string()))?;
+    let sequence = |spec: &CdcSpec| spec.sequence_type().to_string();
+    disagree("type of SEQUENCE BY", (first, sequence(theirs)), (second, sequence(own)))?;
+    disagree("type of SYSTEM SEQUENCE BY", (first, system(theirs)), (second, system(own)))
+}
+
+/// A column that several flows have is of one type.
+fn check_types(
+    writers: &[&FlowDefinition],
+    flows: &Flows,
+    second: &FlowDefinition,
+    own: &CdcSpec,
+) -> Result<()> {
+    for first in writers.iter().take_while(|flow| flow.name != second.name) {
+        let Some(theirs) = spec_of(flows, &first.name) else { continue };
+        for field in own.kept_schema().fields() {
+            if let Ok(other) = theirs.kept_schema().field_with_name(field.name()) {
+                let what = format!("type of column `{}`", field.name());
+                let types = (other.data_type().to_string(), field.data_type().to_string());
+                disagree(&what, (first, types.0), (second, types.1))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A written list of tracked columns is the same set for all; what is tracked by default is what all of them have.
+fn check_tracked(
+    first: &FlowDefinition,
+    theirs: &CdcSpec,
+    second: &FlowDefinition,
+    own: &CdcSpec,
+) -> Result<()> {
+    let tracked = |flow: &FlowDefinition, spec: &CdcSpec| {
+        let written = match &flow.kind {
+            FlowKind::AutoCdc(cdc) => cdc.options.track_history != ColumnSelection::All,
+            _ => false,
+        };
+        let mut names: Vec<&str> = spec.tracked_names();
+        names.sort_unstable();
+        if written { names.join(", ") } else { "every column".to_owned() }
+    };
+    disagree("columns of TRACK HISTORY", (first, tracked(first, theirs)), (second, tracked(second, own)))
+}
+
+/// A declared CDC target must have the columns that its flows give it, the system columns among them (G-15).
+fn check_declared(table: Option<&StreamingTable>, sequence_column: &str, target: &Schema) -> Result<()> {
+    let Some(table) = table.filter(|table| !table.columns.is_empty()) else { return Ok(()) };
+    let declared = schema_of(&table.columns);
+    for field in target.fields() {
+        let found = declared.field_with_name(field.name()).ok().map(Field::data_type);
+        let own = field.name() == names::SEQUENCE_AT && sequence_column == names::SEQUENCE_AT;
+        if found == Some(field.data_type()) || own {
+            continue;
+        }
+        let found = found.map_or_else(|| "none".to_owned(), ToString::to_string);
+        return Err(Error::new(
+            ErrorKind::Definition,
+            "the declared columns of the target are not those of its flow",
+        )
+        .with("column", field.name())
+        .with("declared", found)
+        .with("needed", field.data_type())
+        .help("declare it so, or declare no columns"));
+    }
+    for field in declared.fields() {
+        if target.field_with_name(field.name()).is_err() {
+            return Err(Error::new(
+                ErrorKind::Definition,
+                "the target declares a column that its flow does not have",
+            )
+            .with("column", field.name()));
+        }
+    }
+    Ok(())
+}

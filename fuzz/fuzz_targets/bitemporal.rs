@@ -1,0 +1,4 @@
+//! Bitemporal targets against the reference model.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: strandline_fuzz::Feed| strandline_fuzz::against::bitemporal(&input));

@@ -1,0 +1,4 @@
+//! SCD1 targets, with and without truncates, against the reference model.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: strandline_fuzz::Feed| strandline_fuzz::against::scd1(&input));

@@ -1,0 +1,4 @@
+//! SCD1 targets whose events set some leaves only.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: strandline_fuzz::Feed| strandline_fuzz::against::scd1_partial(&input));
