@@ -1,4 +1,4 @@
-//! How is a key reconciled of which all events must be known: bitemporal targets, and SCD2 under partial updates?
+//! How is a key reconciled of which all events must be known: bitemporal targets, SCD2 under partial updates or with a horizon?
 //!
 //! 1. [`stored`]: the rows of each key of the batch are read back as the events that they stand for; the changes join.
 //! 2. [`settled`]: one event, or two, are left at each position.
@@ -34,6 +34,8 @@ pub(super) fn is_needed(spec: &CdcSpec, prior: &Prior) -> bool {
     let lists = prior.hidden.batch.column_by_name(names::AUTHORED);
     spec.stored_as == StoredAs::Bitemporal
         || spec.is_partial()
+        // Whether a key has a current row is only known once all of its rows are read.
+        || prior.barriers.greatest(BarrierKind::Horizon).is_some()
         || lists
             .and_then(|lists| lists.as_list_opt::<i32>())
             .is_some_and(|lists| lists.null_count() < lists.len())

@@ -24,6 +24,7 @@ mod scenarios;
 mod shape_laws;
 mod shape_relations;
 mod shapes;
+mod small;
 mod snapshots;
 mod statements;
 mod store;

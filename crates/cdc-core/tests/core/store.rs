@@ -101,7 +101,7 @@ impl Table {
     }
 
     /// Rows go by id, rows come; each id that goes must be there, once.
-    fn apply(&mut self, changes: &RowChanges) {
+    pub(crate) fn apply(&mut self, changes: &RowChanges) {
         let gone: BTreeSet<u64> = changes.deletes.values().iter().copied().collect();
         assert_eq!(gone.len(), changes.deletes.len(), "a row goes once");
         let kept: BooleanArray = self.ids.iter().map(|id| Some(!gone.contains(id))).collect();
