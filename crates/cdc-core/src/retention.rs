@@ -91,7 +91,7 @@ impl Expired<'_> {
         let kind = |row: usize| kind_of(self.spec, self.rows, &kinds, self.sequence, row);
         let mut authored: BTreeSet<u32> = BTreeSet::new();
         for (row, &group) in index.groups().iter().enumerate() {
-            if kind(row)? == SideKind::Author {
+            if matches!(kind(row)?, SideKind::Author | SideKind::Snapshot) {
                 authored.insert(group);
             }
         }

@@ -15,6 +15,7 @@
 //! | SCD2 | [`SideKind::Author`] | an upsert of some columns, with its own values |
 //! | bitemporal | [`SideKind::Upsert`], [`SideKind::Author`], [`SideKind::Delete`], [`SideKind::Retract`] | an event: all of them are kept |
 //! | SCD1 beside snapshots | [`SideKind::Change`] | the key's row was written by a change at the snapshot's version |
+//! | SCD1 beside snapshots | [`SideKind::Snapshot`] | the snapshot's row, where later changes set some columns only |
 //!
 //! What holds for every key at once is kept beside the side rows, see [`crate::barriers`].
 //!
@@ -52,6 +53,8 @@ pub enum SideKind {
     Retract = 6,
     /// SCD1, beside a snapshot: the key's row was written by a change at the very version of the snapshot, not by it.
     Change = 7,
+    /// SCD1, beside a snapshot: the row that the snapshot wrote, as long as the key's row shows a column of it.
+    Snapshot = 8,
 }
 
 impl SideKind {
@@ -65,13 +68,23 @@ impl SideKind {
             Self::Upsert => 5,
             Self::Retract => 6,
             Self::Change => 7,
+            Self::Snapshot => 8,
         }
     }
 
     /// The kind with this code, or `None` for a code that this version does not know.
     pub fn from_code(code: i8) -> Option<Self> {
-        [Self::Delete, Self::Interior, Self::Tail, Self::Author, Self::Upsert, Self::Retract, Self::Change]
-            .into_iter()
-            .find(|kind| kind.code() == code)
+        [
+            Self::Delete,
+            Self::Interior,
+            Self::Tail,
+            Self::Author,
+            Self::Upsert,
+            Self::Retract,
+            Self::Change,
+            Self::Snapshot,
+        ]
+        .into_iter()
+        .find(|kind| kind.code() == code)
     }
 }

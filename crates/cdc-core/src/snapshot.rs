@@ -14,7 +14,7 @@ use crate::{
         print, snapshot,
     },
     error::CdcError,
-    spec::{CdcSpec, StoredAs},
+    spec::{CdcSpec, SequenceColumn, StoredAs},
 };
 
 /// A snapshot, validated: kept columns in canonical form, each key once.
@@ -112,6 +112,12 @@ impl CdcSpec {
             return Err(CdcError::ConflictingClauses {
                 condition: "AUTOCDC_SNAPSHOT_REQUIRES_SCD",
                 why: "a snapshot flow needs STORED AS SCD TYPE 1 or 2",
+            });
+        }
+        if self.stored_as == StoredAs::Scd1 && self.sequence_column != SequenceColumn::SystemColumn {
+            return Err(CdcError::ConflictingClauses {
+                condition: "AUTOCDC_SEQUENCE_COLUMN_CONFLICT",
+                why: "a target of snapshots keeps their versions in a column of its own",
             });
         }
         snapshot::reconcile(self, prior, image, rules)

@@ -37,6 +37,8 @@ pub struct CdcSpec {
     pub(crate) kept: SchemaRef,
     /// How many of the kept columns the source has. The others are absent: no event authors them.
     pub(crate) present: usize,
+    /// Kept columns that the source calls otherwise: position, and name in the source.
+    pub(crate) renamed: Vec<(usize, String)>,
     /// Names of leaves that the source lacks within structs that it has: no event authors them either.
     pub(crate) absent_leaves: Vec<String>,
     /// Positions of the key columns in `kept`, in declared order.

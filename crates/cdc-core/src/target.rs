@@ -11,7 +11,7 @@ use arrow_schema::{Field, FieldRef, Schema};
 use crate::{
     definition::{Definition, Fact},
     error::CdcError,
-    spec::{CdcSpec, StoredAs, schema_of},
+    spec::{CdcSpec, SequenceColumn, StoredAs, schema_of},
 };
 
 /// What a flow brings to a target.
@@ -73,6 +73,7 @@ impl Target {
         };
         let mut problems: Vec<Disagreement> = others.iter().flat_map(|other| facts(first, other)).collect();
         problems.extend(hybrid(&flows));
+        problems.extend(sequence_columns(&flows));
         let columns = columns(&flows).unwrap_or_else(|problem| {
             problems.push(problem);
             Schema::empty()
@@ -94,12 +95,17 @@ impl Target {
         &self.columns
     }
 
-    /// A flow of the target, with the columns that only others have as absent ones.
+    /// A flow of the target, with the columns that only others have as absent ones. Keys that the flow's source spells in
+    /// another case are called as the target calls them; batches still come with the names of the source.
     ///
     /// # Errors
     /// As [`CdcSpec::with_target_columns`].
     pub fn spec_of(&self, flow: &FlowTerms) -> Result<CdcSpec, CdcError> {
-        flow.spec.with_target_columns(&self.columns)
+        let mut spec = flow.spec.clone();
+        for (own, (name, _)) in flow.spec.key_names().into_iter().zip(&self.definition.keys) {
+            spec = spec.with_key_named(own, name);
+        }
+        spec.with_target_columns(&self.columns)
     }
 }
 
@@ -179,6 +185,15 @@ fn hybrid(flows: &[&FlowTerms]) -> Vec<Disagreement> {
         );
     }
     for flow in flows {
+        let lacks = flow.spec.kept.fields().iter().find(|field| !has_column(&snapshot.spec, field.name()));
+        if let Some(field) = lacks {
+            refuse(
+                "APPLY_CHANGES_FROM_SNAPSHOT_ERROR.INTEROP_COLUMNS_MISMATCH",
+                vec![snapshot, flow],
+                format!("do not both have the column `{}`", field.name()),
+                "a snapshot says all of a row: select the column in its query, as NULL if need be",
+            );
+        }
         if flow.is_continuous {
             refuse(
                 "APPLY_CHANGES_FROM_SNAPSHOT_ERROR.INTEROP_CONTINUOUS_NOT_SUPPORTED",
@@ -197,6 +212,28 @@ fn hybrid(flows: &[&FlowTerms]) -> Vec<Disagreement> {
         }
     }
     problems
+}
+
+/// Several flows need a column for their sequences that is none of theirs.
+fn sequence_columns(flows: &[&FlowTerms]) -> Option<Disagreement> {
+    let kept = |flow: &&&FlowTerms| {
+        flow.spec.stored_as == StoredAs::Scd1 && flow.spec.sequence_column != SequenceColumn::SystemColumn
+    };
+    let flow = flows.iter().find(kept).filter(|_| flows.len() > 1)?;
+    Some(Disagreement {
+        condition: "AUTOCDC_SEQUENCE_COLUMN_CONFLICT",
+        flows: vec![flow.name.clone()],
+        problem: format!("keep their sequences in the column `{}`", flow.spec.sequence_column_name()),
+        remedy: "give the target the column `__SEQUENCE_AT`: other flows have other columns",
+    })
+}
+
+fn has_column(spec: &CdcSpec, name: &str) -> bool {
+    let keys = spec.key_names();
+    let same = |own: &String| {
+        own == name || (keys.contains(&own.as_str()) && own.to_lowercase() == name.to_lowercase())
+    };
+    spec.kept.fields().iter().any(|field| same(field.name()))
 }
 
 /// The columns of all flows: those of the first in its order, then what each other one has besides.

@@ -63,8 +63,8 @@ pub(crate) struct Known<Row> {
 pub(crate) struct Live<Row> {
     /// The newest upsert.
     pub(crate) newest: Known<Row>,
-    /// Where whole rows that are shown, and the newest upsert, stand.
-    pub(crate) changed_at: [Option<When>; 2],
+    /// Where it stands.
+    pub(crate) newest_at: When,
     /// The value of each column, `None` where nobody authored it.
     pub(crate) values: Vec<Option<Row>>,
     pub(crate) authors: Vec<Author<Row>>,
@@ -79,6 +79,8 @@ pub(crate) struct Live<Row> {
 #[derive(Debug)]
 pub(crate) struct Author<Row> {
     pub(crate) known: Known<Row>,
+    /// [`Op::Snapshot`] for the row of a snapshot.
+    pub(crate) op: Op,
     /// The columns; `None` for the upsert of a whole row.
     pub(crate) columns: Option<Vec<usize>>,
     /// The values that the row itself does not tell, by column.
@@ -153,15 +155,16 @@ pub(crate) fn fold<Row: Copy>(
         authors.extend(kept.and_then(|entry| known(&entry).map(|known| (known, entry))).map(
             |(known, entry)| Author {
                 known,
+                op: entry.op(),
                 columns: None,
                 values: (0..columns).map(|column| (column, entry.values)).collect(),
             },
         ));
-        authors.extend(partial_authors(&live, &shown, whole_at, newest));
+        authors.extend(partial_authors(&live, &shown, kept.and_then(|whole| known(&whole)), newest));
     }
     Some(State::Live(Live {
         newest,
-        changed_at: [whole_at.filter(|_| whole_is_shown), Some(newest_at)],
+        newest_at,
         delete: delete.filter(|_| shown.iter().any(|column| column.at.is_none())),
         values,
         authors,
@@ -232,11 +235,12 @@ fn shown<Row: Copy>(
 }
 
 /// Per sequence, the columns that events of some columns show there. The newest sequence is always among them, unless
-/// a whole row stands there.
+/// the whole row that is kept stands there. Beside that one their values must be kept: the row does not tell whose they
+/// are.
 fn partial_authors<Row: Copy>(
     live: &[&Entry<'_, Row>],
     shown: &[Shown<Row>],
-    whole_at: Option<When>,
+    whole: Option<Known<Row>>,
     newest: Known<Row>,
 ) -> Vec<Author<Row>> {
     let partial = || {
@@ -247,19 +251,20 @@ fn partial_authors<Row: Copy>(
     };
     let mut sequences: Vec<Ordinal> = partial().map(|(_, at, _)| at).collect();
     let upsert = |at: Ordinal| When::At(Position { at, op: Op::Upsert });
-    if whole_at != Some(upsert(newest.at)) {
+    let beside = |at: Ordinal| whole.is_some_and(|whole| whole.at == at);
+    if !beside(newest.at) {
         sequences.push(newest.at);
     }
     sequences.sort_unstable();
     sequences.dedup();
     let author = |at: Ordinal| {
         let here = || partial().filter(|(_, column_at, _)| *column_at == at);
-        let beside_whole = whole_at == Some(upsert(at));
         let row = live.iter().find(|entry| entry.at == upsert(at) && entry.authored != Authored::Whole)?.row;
         Some(Author {
             known: Known { at, row },
+            op: Op::Upsert,
             columns: Some(here().map(|(column, _, _)| column).collect()),
-            values: here().filter(|_| beside_whole).map(|(column, _, value)| (column, value)).collect(),
+            values: here().filter(|_| beside(at)).map(|(column, _, value)| (column, value)).collect(),
         })
     };
     sequences.into_iter().filter_map(author).collect()

@@ -40,8 +40,7 @@ pub(super) fn authored(
     let values = leaves.split(&columns)?;
     for (column, &at) in spec.payload_by_name.iter().enumerate() {
         let name = rows.schema_ref().field(at).name().clone();
-        let mut column_set =
-            if at >= spec.present { none.clone() } else { BooleanBuffer::new_set(rows.num_rows()) };
+        let mut column_set = BooleanBuffer::new_set(rows.num_rows());
         if let Some(listed) = listed.as_ref().and_then(|listed| listed.get(&name)) {
             column_set = &column_set & listed;
         }
@@ -55,7 +54,7 @@ pub(super) fn authored(
             };
         }
     }
-    for leaf in spec.absent_leaves.iter().flat_map(|name| leaves.named_alone(name)) {
+    for leaf in spec.unset_leaves(&leaves) {
         if let Some(slot) = set.get_mut(leaf) {
             *slot = none.clone();
         }
@@ -73,6 +72,13 @@ pub(super) fn authored(
 }
 
 impl CdcSpec {
+    /// The leaves that no event sets: those of absent columns, and of fields that the source's structs lack.
+    pub(crate) fn unset_leaves(&self, leaves: &Leaves) -> Vec<usize> {
+        let absent = self.payload_by_name.iter().enumerate().filter(|(_, at)| **at >= self.present);
+        let columns = absent.flat_map(|(column, _)| leaves.of_column(column));
+        columns.chain(self.absent_leaves.iter().flat_map(|name| leaves.named_alone(name))).collect()
+    }
+
     /// The leaves that a mask speaks of: a column, or one leaf of a struct.
     fn masked(&self, leaves: &Leaves, name: &str) -> Result<Vec<usize>, CdcError> {
         let names = self.payload_by_name.iter().filter_map(|&at| self.kept.fields().get(at));

@@ -277,9 +277,10 @@ pub(crate) fn kept_rows(
         if i >= spec.present {
             return Ok(new_null_array(field.data_type(), source.num_rows()));
         }
-        let column = source.column_by_name(field.name()).ok_or_else(|| CdcError::SchemaMismatch {
+        let name = spec.source_name(i, field);
+        let column = source.column_by_name(name).ok_or_else(|| CdcError::SchemaMismatch {
             what: "source",
-            expected: format!("column `{}`", field.name()),
+            expected: format!("column `{name}`"),
             found: "no such column".to_owned(),
         })?;
         if wider(column.data_type(), field.data_type()).as_ref() != Some(field.data_type()) {

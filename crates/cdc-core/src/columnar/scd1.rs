@@ -19,7 +19,9 @@ use arrow_select::{concat::concat_batches, take::take};
 
 use self::floor::Floor;
 use super::{
-    Ties, check_len, column,
+    Ties,
+    canonical::{Role, canonical},
+    check_len, column,
     gather::{by_group, column_or_null},
     horizon::Horizon,
     invalid,
@@ -73,6 +75,7 @@ struct Input<'a> {
     /// `None` for a row that has no sequence (written by hand): older than everything.
     visible_at: Vec<Option<Ordinal>>,
     hidden_at: Vec<Ordinal>,
+    hidden_kinds: Int8Array,
     floor: Floor,
     /// Changes that a barrier or the horizon defeats; empty when there is none.
     skipped: Vec<bool>,
@@ -160,6 +163,8 @@ impl<'a> Input<'a> {
         let sequence_field =
             arrow_schema::Field::new(spec.sequence_column_name(), spec.sequence_type.clone(), true);
         let visible_sequence = column(&prior.visible.batch, &sequence_field, "target rows")?;
+        // A kept column that is the sequence has the sign of zero that the event had.
+        let visible_sequence = canonical(&visible_sequence, Role::Identity)?;
         let side_field = arrow_schema::Field::new(names::SEQUENCE_AT, spec.sequence_type.clone(), true);
         let hidden_sequence = column(&prior.hidden.batch, &side_field, "side rows")?;
         let [truncate, snapshot, new_snapshot] = floor::greatest(&prior.barriers, changes)?;
@@ -196,6 +201,7 @@ impl<'a> Input<'a> {
             batch_at,
             visible_at,
             hidden_at,
+            hidden_kinds: kinds(&prior.hidden.batch)?,
             floor,
             skipped,
             visible_sequence,
@@ -359,7 +365,7 @@ fn stored(
     for (row, group) in index.probe(&spec.key_columns(&prior.hidden.batch)?)?.into_iter().enumerate() {
         let Some(slot) = stored.get_mut(group as usize).filter(|_| group != UNKNOWN) else { continue };
         match kind_of(spec, &prior.hidden.batch, &kinds, hidden_sequence, row)? {
-            SideKind::Author => {
+            SideKind::Author | SideKind::Snapshot => {
                 slot.authored = true;
                 authors.push((group, row_number(row)));
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, new_null_array};
-use arrow_schema::Field;
+use arrow_schema::{ArrowError, Field};
 use arrow_select::{concat::concat_batches, interleave::interleave, take::take};
 
 use super::{
@@ -140,18 +140,31 @@ fn with_absent(
             *slot = Some(row);
         }
     }
-    let columns =
-        spec.kept.fields().iter().zip(image.rows.columns()).enumerate().map(|(at, (field, own))| {
-            if at < spec.present {
-                return Ok(Arc::clone(own));
-            }
-            let kept = column_or_null(&prior.visible.batch, field)?;
-            let null = new_null_array(field.data_type(), 1);
-            let places: Vec<(usize, usize)> =
-                stored.iter().map(|row| row.map_or((1, 0), |row| (0, row as usize))).collect();
-            Ok(interleave(&[kept.as_ref(), null.as_ref()], &places)?)
-        });
-    Ok(RecordBatch::try_new(Arc::clone(&spec.kept), columns.collect::<Result<_, CdcError>>()?)?)
+    let places: Vec<(usize, usize)> =
+        stored.iter().map(|row| row.map_or((1, 0), |row| (0, row as usize))).collect();
+    let leaves = spec.leaves();
+    let split = |rows: &RecordBatch| -> Result<Vec<ArrayRef>, CdcError> {
+        let fields = spec.payload_by_name.iter().filter_map(|&at| spec.kept.fields().get(at));
+        Ok(leaves.split(&fields.map(|field| column_or_null(rows, field)).collect::<Result<Vec<_>, _>>()?)?)
+    };
+    let (own, kept, null) = (split(&image.rows)?, split(&prior.visible.batch)?, leaves.null_row());
+    let absent = spec.unset_leaves(&leaves);
+    let mut leaf = |leaf: usize| match (own.get(leaf), kept.get(leaf), null.get(leaf)) {
+        (Some(_), Some(kept), Some(null)) if absent.contains(&leaf) => {
+            interleave(&[kept.as_ref(), null.as_ref()], &places)
+        }
+        (Some(own), ..) => Ok(Arc::clone(own)),
+        _ => Err(ArrowError::InvalidArgumentError("no such leaf".to_owned())),
+    };
+    let mut columns = image.rows.columns().to_vec();
+    for (column, &at) in spec.payload_by_name.iter().enumerate() {
+        if let Some(slot) = columns.get_mut(at)
+            && leaves.of_column(column).any(|leaf| absent.contains(&leaf))
+        {
+            *slot = leaves.join(column, &mut leaf)?;
+        }
+    }
+    Ok(RecordBatch::try_new(Arc::clone(&spec.kept), columns)?)
 }
 
 /// SCD2: versions of keys that are gone or changed end, those of keys that are new or changed begin. No side row is needed:

@@ -3,7 +3,7 @@
 use arrow_schema::{DataType, Schema};
 
 use super::{
-    CdcOptions, ColumnSelection, Partial, SequenceTypes, StoredAs, SystemTime,
+    CdcOptions, ColumnSelection, Partial, SequenceColumn, SequenceTypes, StoredAs, SystemTime,
     resolve::{position, positions},
 };
 use crate::error::CdcError;
@@ -24,6 +24,11 @@ pub(super) fn check_clauses(options: &CdcOptions, sequences: &SequenceTypes) -> 
             options.columns_to_update.is_some() && bitemporal,
             "AUTOCDC_COLUMNS_TO_UPDATE_CONFLICT",
             "COLUMNS TO UPDATE does not go with STORED AS BITEMPORAL; use IGNORE NULL UPDATES",
+        ),
+        (
+            options.has_partial_updates() && matches!(options.sequence_column, SequenceColumn::KeptColumn(_)),
+            "AUTOCDC_SEQUENCE_COLUMN_CONFLICT",
+            "a kept column can't stand for the sequence of a row under partial updates: it may be set alone or left out",
         ),
         (
             bitemporal && sequences.system.is_none(),

@@ -35,6 +35,7 @@ pub(super) fn resolve(
         target: Arc::clone(&kept),
         side: Arc::clone(&kept),
         present: kept.fields().len(),
+        renamed: Vec::new(),
         absent_leaves: Vec::new(),
         kept,
         keys,

@@ -31,7 +31,7 @@ impl CdcSpec {
     /// [`CdcError::Drift`] for a key or a sequence of another type.
     pub fn with_target_columns(&self, target: &Schema) -> Result<Self, CdcError> {
         let mut kept: Vec<FieldRef> = self.kept.fields().iter().cloned().collect();
-        let mut absent_leaves: Vec<String> = Vec::new();
+        let mut absent_leaves = self.absent_leaves.clone();
         for stored in target.fields() {
             if names::is_reserved(stored.name()) {
                 self.check_system_column(stored)?;
@@ -63,6 +63,8 @@ impl CdcSpec {
         if kept.iter().eq(self.kept.fields()) {
             return Ok(self.clone());
         }
+        absent_leaves.sort();
+        absent_leaves.dedup();
         let kept = schema_of(kept);
         let mut spec = Self {
             payload_by_name: resolve::payload_by_name(&kept, &self.keys),
@@ -77,6 +79,27 @@ impl CdcSpec {
         spec.target = resolve::target_schema(&spec);
         spec.side = side_schema(&spec);
         Ok(spec)
+    }
+
+    /// The same flow, with the key `own` called `name` in the target.
+    pub(crate) fn with_key_named(&self, own: &str, name: &str) -> Self {
+        let Some(at) = self.kept.fields().iter().position(|field| field.name() == own && own != name) else {
+            return self.clone();
+        };
+        let named = |(i, field): (usize, &FieldRef)| {
+            if i == at { Arc::new(field.as_ref().clone().with_name(name)) } else { Arc::clone(field) }
+        };
+        let mut spec = self.clone();
+        spec.kept = schema_of(self.kept.fields().iter().enumerate().map(named));
+        spec.renamed.push((at, own.to_owned()));
+        spec.target = resolve::target_schema(&spec);
+        spec.side = side_schema(&spec);
+        spec
+    }
+
+    /// What the source calls a kept column.
+    pub(crate) fn source_name<'n>(&'n self, at: usize, field: &'n Field) -> &'n str {
+        self.renamed.iter().find(|(renamed, _)| *renamed == at).map_or(field.name(), |(_, name)| name)
     }
 
     /// The type of a sequence never changes.

@@ -28,6 +28,8 @@ pub(super) struct Settled {
     pub(super) write: Option<Write<RowRef>>,
     /// What must be known of them.
     pub(super) parts: Vec<Part>,
+    /// Whether an event of the batch is among them.
+    of_batch: bool,
 }
 
 /// An event that must be known.
@@ -48,9 +50,10 @@ pub(super) enum What {
 }
 
 impl Settled {
-    /// True when some of it is not stored yet.
+    /// True when the batch says something here that is not stored yet. (Stored events may be told in other side rows from
+    /// now on; that is no news.)
     pub(super) fn is_new(&self) -> bool {
-        self.parts.iter().any(|part| part.origin == Origin::Batch)
+        self.of_batch && self.parts.iter().any(|part| part.origin == Origin::Batch)
     }
 }
 
@@ -82,6 +85,7 @@ fn settle_one(
         sequence: first.sequence,
         write,
         parts,
+        of_batch: events.iter().any(|event| event.origin == Origin::Batch),
     };
     if first.write.is_none() {
         return Some(settled(None, vec![Part { what: What::Bare, origin: first.origin }]));

@@ -2,8 +2,9 @@
 
 use std::cmp::Ordering;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, cast::AsArray, new_null_array};
 use arrow_schema::{DataType, Field};
+use arrow_select::zip::zip;
 
 use super::super::{
     column,
@@ -119,11 +120,13 @@ impl<'a> Sources<'a> {
                 named(visible, names::SYSTEM_END_AT, data_type, "target rows")?,
             ];
             system = Some(Axis::new(&arrays, data_type)?);
-            let stored = if hidden.column_by_name(names::SYSTEM_SEQUENCE_GIVEN).is_some() {
-                named(hidden, names::SYSTEM_SEQUENCE_GIVEN, data_type, "side rows")?
-            } else {
-                at
-            };
+            let mut stored = at;
+            if hidden.column_by_name(names::SYSTEM_SEQUENCE_GIVEN).is_some() {
+                let given = named(hidden, names::SYSTEM_SEQUENCE_GIVEN, data_type, "side rows")?;
+                // Rows from before the mode was set have none: they count as they came.
+                let has: BooleanArray = (0..given.len()).map(|row| Some(given.is_valid(row))).collect();
+                stored = zip(&has, &given, &stored)?;
+            }
             given = Some(Axis::new(
                 &[stored, new_null_array(data_type, 0), ArrayRef::clone(&own.given)],
                 data_type,

@@ -100,7 +100,7 @@ pub(super) fn keys(spec: &CdcSpec, sources: &Sources<'_>, index: &KeyIndex) -> R
             SideKind::Delete | SideKind::Author => true,
             SideKind::Interior | SideKind::Tail => spec.stored_as == StoredAs::Scd2,
             SideKind::Upsert | SideKind::Retract => spec.stored_as == StoredAs::Bitemporal,
-            SideKind::Change => false,
+            SideKind::Change | SideKind::Snapshot => false,
         };
         let place = RowRef { source: HIDDEN, row };
         let missing = sources.system.as_ref().is_some_and(|system| system.is_null(place));
@@ -143,9 +143,11 @@ impl Key {
                 SideKind::Delete => (Op::Delete, None),
                 SideKind::Retract => (Op::Retract, None),
                 SideKind::Author => (Op::Upsert, Some(partial(sources, row))),
-                SideKind::Upsert | SideKind::Interior | SideKind::Tail | SideKind::Change => {
-                    (Op::Upsert, Some(Write::whole(place)))
-                }
+                SideKind::Upsert
+                | SideKind::Interior
+                | SideKind::Tail
+                | SideKind::Change
+                | SideKind::Snapshot => (Op::Upsert, Some(Write::whole(place))),
             };
             event(sources, op, write, place, Origin::Hidden(row))
         })
@@ -203,7 +205,11 @@ impl Key {
                     tail = Some(hidden);
                     continue;
                 }
-                SideKind::Delete | SideKind::Upsert | SideKind::Retract | SideKind::Change => continue,
+                SideKind::Delete
+                | SideKind::Upsert
+                | SideKind::Retract
+                | SideKind::Change
+                | SideKind::Snapshot => continue,
             };
             stands_at_start |= hidden_at(hidden) == from;
             events.push(event(sources, Op::Upsert, Some(write), place, Origin::Hidden(hidden)));

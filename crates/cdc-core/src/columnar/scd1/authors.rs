@@ -129,27 +129,29 @@ impl Key {
         let visible = RowRef { source: VISIBLE, row: row as usize };
         let visible_at = input.visible_at.get(row as usize).copied().flatten();
         let written_at = |at: Ordinal| input.floor.written_at(at, self.stored.change.is_some());
-        if let Some(by_snapshot) = visible_at.map(written_at).filter(|position| position.op == Op::Snapshot) {
-            // What was known before the snapshot does not count any more.
-            entries.push(event(by_snapshot, Authored::Whole, visible, visible));
-            return entries;
-        }
         let stands_at = |at: Ordinal, whole: bool| {
             let mut authors = self.authors.iter();
             authors.any(|&row| hidden_at(row) == at && (values.listed(row).is_none() || !whole))
         };
+        let by_snapshot = visible_at.map(written_at).filter(|position| position.op == Op::Snapshot);
+        // Below a snapshot, what was known before does not count any more. At its version, author rows tell.
+        if let (Some(snapshot), Some(at)) = (by_snapshot, visible_at)
+            && (at < snapshot.at || !stands_at(at, false))
+        {
+            entries.push(event(snapshot, Authored::Whole, visible, visible));
+            return entries;
+        }
         for &author in &self.authors {
             let author_at = hidden_at(author);
             let (authored, shown) = match values.listed(author) {
-                None => (Authored::Whole, hidden(author)),
+                None => (values.whole(), hidden(author)),
                 Some(list) if stands_at(author_at, true) => (Authored::Columns(list), hidden(author)),
                 Some(list) => (Authored::Columns(list), visible),
             };
-            let (position, authored) = match authored {
-                Authored::Whole => (written_at(author_at), values.whole()),
-                Authored::Columns(_) => (Position { at: author_at, op: Op::Upsert }, authored),
-            };
-            entries.push(event(position, authored, hidden(author), shown));
+            let by_snapshot = input.hidden_kinds.value(author as usize) == SideKind::Snapshot.code();
+            let op = if by_snapshot { Op::Snapshot } else { Op::Upsert };
+            let authored = if by_snapshot { Authored::Whole } else { authored };
+            entries.push(event(Position { at: author_at, op }, authored, hidden(author), shown));
         }
         let own_at = visible_at.filter(|&at| !stands_at(at, false)).map(written_at);
         let authored = if own_at.is_some() { values.whole() } else { Authored::Whole };
@@ -186,37 +188,39 @@ impl Key {
                     let known = author.known;
                     SideRow {
                         row: Row { key: self.row, at: known.at, sequence: known.row, values: shown },
-                        kind: SideKind::Author,
+                        kind: if author.op == Op::Snapshot { SideKind::Snapshot } else { SideKind::Author },
                         authored: author.columns.clone(),
                     }
                 }));
-                let at_snapshot = input.floor.needs_change_row();
-                let changed =
-                    live.changed_at.iter().flatten().any(|at| Some(*at) == at_snapshot.map(When::At));
-                side.extend(at_snapshot.filter(|_| changed).map(|position| {
-                    let author =
-                        live.authors.iter().map(|author| author.known).find(|known| known.at == position.at);
-                    SideRow { kind: SideKind::Change, ..delete(&author.unwrap_or(live.newest)) }
-                }));
+                let at_snapshot = input.floor.needs_change_row().map(When::At);
+                let is_change = live.authors.is_empty() && at_snapshot == Some(live.newest_at);
+                side.extend(is_change.then(|| SideRow { kind: SideKind::Change, ..delete(&live.newest) }));
                 let row = Row {
                     key: self.row,
                     at: live.newest.at,
                     sequence: live.newest.row,
                     values: live.values.iter().map(|value| value.unwrap_or(NULL)).collect(),
                 };
-                self.show(row, input, values, effects);
+                let by_snapshot = matches!(live.newest_at, When::At(position) if position.op == Op::Snapshot);
+                self.show(row, by_snapshot && side.is_empty(), input, values, effects);
             }
         }
         self.keep(side, input, values, effects);
     }
 
-    /// The target row of the key becomes `row`.
-    fn show(&self, row: Row, input: &Input<'_>, values: &Values, effects: &mut Effects) {
+    /// The target row of the key becomes `row`. One that a snapshot leaves as it is keeps the sequence that it has.
+    fn show(
+        &self,
+        row: Row,
+        keeps_sequence: bool,
+        input: &Input<'_>,
+        values: &Values,
+        effects: &mut Effects,
+    ) {
         if let Some(old) = self.stored.visible {
             let place = RowRef { source: VISIBLE, row: old as usize };
             let same_at = input.visible_at.get(old as usize).copied().flatten() == Some(row.at);
-            // A row that a snapshot left as it was keeps the sequence that it has.
-            if (same_at || row.sequence == place) && values.same(&row.values, place) {
+            if (same_at || keeps_sequence || row.sequence == place) && values.same(&row.values, place) {
                 return;
             }
             effects.visible_gone.push(old);
@@ -226,16 +230,18 @@ impl Key {
 
     /// The side rows of the key become `side`.
     fn keep(&self, mut side: Vec<SideRow>, input: &Input<'_>, values: &Values, effects: &mut Effects) {
-        let authors = self.authors.iter().map(|&row| (row, SideKind::Author));
+        let kind = |row: u32| SideKind::from_code(input.hidden_kinds.value(row as usize));
+        let authors = self.authors.iter().map(|&row| (row, kind(row).unwrap_or(SideKind::Author)));
         let tombstone = self.stored.tombstone.map(|row| (row, SideKind::Delete));
         let change = self.stored.change.map(|row| (row, SideKind::Change));
         for (old, kind) in tombstone.into_iter().chain(change).chain(authors) {
-            let listed = if kind == SideKind::Author { values.listed(old) } else { None };
+            let is_author = matches!(kind, SideKind::Author | SideKind::Snapshot);
+            let listed = if is_author { values.listed(old) } else { None };
             let same = side.iter().position(|new| {
                 new.kind == kind
                     && new.row.at == at(&input.hidden_at, old as usize)
                     && new.authored.as_ref().map(|own| values.leaves.read_back(own)).as_deref() == listed
-                    && (kind != SideKind::Author
+                    && (!is_author
                         || values.same(&new.row.values, RowRef { source: HIDDEN, row: old as usize }))
             });
             match same {

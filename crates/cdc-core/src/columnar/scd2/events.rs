@@ -237,7 +237,11 @@ fn stored_rows(spec: &CdcSpec, sources: &Sources<'_>, index: &KeyIndex) -> Resul
             SideKind::Delete => What::Delete,
             SideKind::Interior => What::Interior,
             SideKind::Tail => What::Tail,
-            SideKind::Author | SideKind::Upsert | SideKind::Retract | SideKind::Change => {
+            SideKind::Author
+            | SideKind::Upsert
+            | SideKind::Retract
+            | SideKind::Change
+            | SideKind::Snapshot => {
                 let why = "a side row is of a kind that an SCD TYPE 2 target does not have";
                 return Err(invalid(spec, hidden, row, why));
             }
