@@ -214,3 +214,49 @@ fn every_invariant_of_the_architecture_names_a_test_that_exists() {
         assert!(named > 0, "no test is named: {line}");
     }
 }
+
+/// Names of the functions of all our sources, each with the file that has it, relative to `crates/`.
+fn functions() -> BTreeSet<(String, String)> {
+    let crates = root().join("crates");
+    let mut found = BTreeSet::new();
+    for (path, source) in all_sources() {
+        let file = path.strip_prefix(&crates).unwrap().to_string_lossy().into_owned();
+        for rest in source.split("fn ").skip(1) {
+            let name = rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next();
+            found.extend(name.map(|name| (file.clone(), name.to_owned())));
+        }
+    }
+    found
+}
+
+/// The statements about the core, by id: `C-01` is `c01` in the name of a test.
+const STATEMENTS: std::ops::RangeInclusive<usize> = 1..=73;
+
+#[test]
+fn every_statement_has_a_test_that_names_it() {
+    let functions = functions();
+    let names: BTreeSet<&str> = functions.iter().flat_map(|(_, name)| name.split('_')).collect();
+    let missing: Vec<_> = STATEMENTS.filter(|id| !names.contains(format!("c{id:02}").as_str())).collect();
+    assert!(missing.is_empty(), "no test names the statements {missing:?}");
+}
+
+#[test]
+fn the_table_of_statements_is_complete_and_its_tests_exist() {
+    let page = fs::read_to_string(root().join("docs/semantics/statements.md")).unwrap();
+    let functions = functions();
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| C-")).collect();
+    let ids: Vec<&str> = rows.iter().map(|row| &row[2..6]).collect();
+    let expected: Vec<String> = STATEMENTS.map(|id| format!("C-{id:02}")).collect();
+    assert_eq!(ids, expected);
+    for row in rows {
+        let id = row[2..6].to_ascii_lowercase().replace('-', "");
+        let tests: Vec<_> =
+            row.split('`').skip(1).step_by(2).filter_map(|test| test.split_once("::")).collect();
+        for (file, name) in &tests {
+            let exists = functions.contains(&((*file).to_owned(), (*name).to_owned()));
+            assert!(exists, "{file} has no test {name}, which this line names: {row}");
+        }
+        let of_its_own = tests.iter().any(|(_, name)| name.split('_').any(|part| part == id));
+        assert!(of_its_own, "no test of this line names {id}: {row}");
+    }
+}

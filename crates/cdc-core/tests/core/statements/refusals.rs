@@ -1,15 +1,16 @@
 //! Definitions and batches that mean nothing.
 
 use arrow_schema::{DataType, Field, Schema};
+use arrow_select::concat::concat_batches;
 use strandline_cdc_core::{
-    CdcError, CdcOptions, CdcSpec, ColumnSelection, SequenceTypes, StoredAs, SystemTime,
+    CdcError, CdcOptions, CdcSpec, ColumnSelection, SequenceTypes, SnapshotRules, StoredAs, SystemTime,
 };
 use strandline_testkit::{
-    generate::{Authoring, Domain},
+    generate::{Authoring, Domain, Image},
     reference::{Event, Op, Value},
 };
 
-use crate::{flow::upsert, shapes::Shape};
+use crate::{flow::upsert, shapes::Shape, store::Table};
 
 fn define(options: CdcOptions, system: Option<DataType>) -> Result<CdcSpec, CdcError> {
     let names = DataType::new_list(DataType::Utf8, true);
@@ -166,4 +167,21 @@ fn c70_a_null_system_sequence_refuses_the_batch() {
     );
     assert_eq!(flow.target(), flow.expected(&[known]), "nothing of it is applied");
     super::hold(&["bi-07"]);
+}
+
+#[test]
+fn c57_a_target_with_a_key_twice_takes_no_snapshot() {
+    for stored_as in [StoredAs::Scd1, StoredAs::Scd2] {
+        let mut flow = Shape::new(stored_as, &Domain::default(), None);
+        flow.apply(&[upsert("k", 1, &[("a", 1.into()), ("b", 1.into())])]);
+        let row = &flow.store.target.batch;
+        let twice = concat_batches(&row.schema(), [row, row]).unwrap();
+        flow.store.target = Table::of(twice);
+        let image = Image { version: 2.into(), rows: vec![] };
+        let error = flow.snapshot(&image, &SnapshotRules::default()).unwrap_err();
+        let of_target =
+            matches!(&error, CdcError::DuplicateKey { what, count: 1, .. } if what.contains("target"));
+        assert!(of_target, "{error}");
+        assert_eq!(flow.target().len(), 2, "nothing of it is applied");
+    }
 }
