@@ -17,6 +17,7 @@ mod checklist;
 mod convert;
 mod definitions;
 mod exhaustive;
+mod exhaustive_hybrid;
 mod exhaustive_shapes;
 mod flow;
 mod laws;

@@ -1,7 +1,7 @@
 //! Which targets does a source not fit?
 
 use arrow_schema::{DataType, Field, Schema};
-use strandline_cdc_core::{CdcError, CdcOptions, CdcSpec, StoredAs};
+use strandline_cdc_core::{CdcError, CdcOptions, CdcSpec, ColumnSelection, StoredAs};
 
 fn schema(columns: &[(&str, DataType)]) -> Schema {
     Schema::new(columns.iter().map(|(name, kind)| Field::new(*name, kind.clone(), true)).collect::<Vec<_>>())
@@ -52,5 +52,27 @@ fn a20_a_column_of_another_type_is_refused_by_name() {
         assert_eq!(error, expected);
         let text = error.to_string();
         assert!(["`a`", "Int64", "Utf8", "full refresh"].iter().all(|part| text.contains(part)), "{text}");
+    }
+}
+
+#[test]
+fn a19_a20_an_absent_column_is_tracked_unless_a_list_leaves_it_out() {
+    let target = schema(&[("k", DataType::Utf8), ("a", DataType::Int64), ("b", DataType::Utf8)]);
+    let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect();
+    for (track_history, tracked) in [
+        (ColumnSelection::All, &["a", "b"][..]),
+        (ColumnSelection::Except(vec![]), &["a", "b"]),
+        (ColumnSelection::Except(names(&["a"])), &["b"]),
+        (ColumnSelection::Only(names(&["a"])), &["a"]),
+    ] {
+        let options = CdcOptions {
+            keys: names(&["k"]),
+            stored_as: StoredAs::Scd2,
+            track_history,
+            ..CdcOptions::default()
+        };
+        let source = schema(&[("k", DataType::Utf8), ("a", DataType::Int64)]);
+        let spec = CdcSpec::new(&options, &source, &DataType::Int64).unwrap();
+        assert_eq!(spec.with_target_columns(&target).unwrap().tracked_names(), tracked, "{options:?}");
     }
 }
