@@ -2,13 +2,15 @@
 //!
 //! A truncate, or a snapshot, is a *barrier*: an event of every key, keys never seen included. It can't be kept with the
 //! keys, so it is kept beside them, as are two more facts about a table as a whole. An SCD1 target needs the greatest
-//! barrier only; a target of snapshots keeps all versions, so that one delivered again is known.
+//! barrier only; an SCD2 target of snapshots keeps all versions.
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Int8Array, RecordBatch, cast::AsArray, new_null_array, types::Int8Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int8Array, RecordBatch, cast::AsArray, new_null_array, types::Int8Type,
+};
 use arrow_schema::{DataType, SchemaRef};
-use arrow_select::concat::concat;
+use arrow_select::{concat::concat, filter::filter};
 
 use crate::{
     columnar::ordinals::ordinals,
@@ -82,8 +84,18 @@ impl Barriers {
         if let Some(code) = kinds.iter().find(|code| !known(*code)) {
             return Err(mismatch("kinds 1 to 4".to_owned(), format!("{code:?}")));
         }
-        let rows = RecordBatch::try_new(schema, rows.columns().to_vec())?;
-        Ok(Self { rows: (rows.num_rows() > 0).then_some(rows) })
+        let mut barriers = Self::none();
+        for kind in BarrierKind::ALL {
+            let of_kind: BooleanArray = kinds.iter().map(|code| Some(code == Some(kind.code()))).collect();
+            let column = if kind == BarrierKind::SystemTime { 2 } else { 1 };
+            let Some(values) = rows.columns().get(column) else { continue };
+            let values = filter(values, &of_kind)?;
+            if values.logical_nulls().is_some_and(|nulls| nulls.null_count() > 0) {
+                return Err(mismatch("no NULL".to_owned(), format!("NULL for kind {}", kind.code())));
+            }
+            barriers = barriers.with(spec, kind, &values, Keep::All)?;
+        }
+        Ok(barriers)
     }
 
     /// To be stored: schema [`CdcSpec::barrier_schema`]. `None` when there is nothing to store.

@@ -5,7 +5,7 @@ mod barrier;
 mod input;
 mod validate;
 
-pub(crate) use validate::kept_rows;
+pub(crate) use validate::{check_sequence, kept_rows};
 
 pub use input::ChangeInput;
 

@@ -17,14 +17,14 @@ mod scd1;
 mod scd2;
 pub(crate) mod snapshot;
 
-pub(crate) use scd1::ids as scd1_ids;
-
-use arrow_array::{Array, ArrayRef, Int8Array, RecordBatch, UInt32Array, cast::AsArray, types::Int8Type};
+use arrow_array::{
+    Array, ArrayRef, Int8Array, RecordBatch, UInt32Array, UInt64Array, cast::AsArray, types::Int8Type,
+};
 use arrow_schema::{ArrowError, FieldRef, SchemaRef};
 use arrow_select::take::{take, take_arrays};
 
 use crate::{
-    batch::{Bound, ChangeBatch, Counts, Lookup, Prior, ReadPlan, Reconciliation, RowChanges},
+    batch::{Bound, ChangeBatch, Counts, Lookup, Prior, ReadPlan, Reconciliation, RowChanges, Rows},
     columnar::keys::KeyIndex,
     error::CdcError,
     names,
@@ -86,6 +86,8 @@ impl CdcSpec {
     /// [`CdcError::Tie`] under `on_tie = error`; [`CdcError::InvalidState`] when the stored rows contradict themselves;
     /// [`CdcError::SchemaMismatch`] for rows of another schema. Nothing is to be changed then.
     pub fn reconcile(&self, prior: &Prior, changes: &ChangeBatch) -> Result<Reconciliation, CdcError> {
+        check_rows(&prior.visible, "target rows")?;
+        check_rows(&prior.hidden, "side rows")?;
         if self.stored_as == StoredAs::Scd1 {
             return scd1::reconcile(self, prior, changes);
         }
@@ -244,7 +246,7 @@ pub(crate) fn kind_of(
 /// Nothing changes.
 fn unchanged(spec: &CdcSpec, prior: &Prior, counts: Counts) -> Reconciliation {
     let none = |schema: &SchemaRef| RowChanges {
-        deletes: arrow_array::UInt64Array::from(Vec::<u64>::new()),
+        deletes: UInt64Array::from(Vec::<u64>::new()),
         inserts: RecordBatch::new_empty(SchemaRef::clone(schema)),
     };
     Reconciliation::Done(crate::batch::Reconciled {
@@ -264,7 +266,20 @@ pub(crate) fn row_number(row: usize) -> u32 {
     row as u32
 }
 
-/// Refuses prior rows that are too many to be numbered.
+/// Refuses prior rows that are too many to be numbered, or have not one id each.
+fn check_rows(rows: &Rows, what: &'static str) -> Result<(), CdcError> {
+    check_len(&rows.batch, what)?;
+    if rows.ids.len() == rows.batch.num_rows() {
+        return Ok(());
+    }
+    Err(CdcError::SchemaMismatch {
+        what,
+        expected: format!("{} ids, one a row", rows.batch.num_rows()),
+        found: format!("{} ids", rows.ids.len()),
+    })
+}
+
+/// Refuses rows that are too many to be numbered.
 pub(crate) fn check_len(rows: &RecordBatch, what: &'static str) -> Result<(), CdcError> {
     if u32::try_from(rows.num_rows()).is_ok_and(|n| n < u32::MAX) {
         Ok(())
@@ -275,4 +290,9 @@ pub(crate) fn check_len(rows: &RecordBatch, what: &'static str) -> Result<(), Cd
             found: rows.num_rows().to_string(),
         })
     }
+}
+
+/// The ids of rows, in the order of the rows.
+pub(crate) fn ids(all: &UInt64Array, rows: &[u32]) -> UInt64Array {
+    rows.iter().filter_map(|&row| all.values().get(row as usize)).copied().collect::<Vec<_>>().into()
 }

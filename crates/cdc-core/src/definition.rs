@@ -10,7 +10,7 @@ use arrow_schema::DataType;
 
 use crate::{
     error::CdcError,
-    spec::{CdcSpec, StoredAs},
+    spec::{CdcSpec, ColumnSelection, StoredAs},
 };
 
 /// The facts that a target records.
@@ -24,8 +24,9 @@ pub struct Definition {
     pub sequence_type: DataType,
     /// Type of `SYSTEM SEQUENCE BY`, of a bitemporal target.
     pub system_type: Option<DataType>,
-    /// The tracked columns, sorted by name; `None` for every kept column, which grows with the source.
-    pub tracked: Option<Vec<String>>,
+    /// `TRACK HISTORY ON` as it was written, names sorted: all columns, or all but some, grow with the source; a list does
+    /// not.
+    pub tracked: ColumnSelection,
     /// SCD1: the column that holds the sequence of the event that wrote a row.
     pub sequence_column: Option<String>,
 }
@@ -95,9 +96,11 @@ impl Definition {
             Fact::StoredAs => self.stored_as.to_string(),
             Fact::SequenceType => self.sequence_type.to_string(),
             Fact::SystemType => self.system_type.as_ref().map_or_else(none, ToString::to_string),
-            Fact::Tracked => {
-                self.tracked.as_ref().map_or_else(|| "every kept column".to_owned(), |names| names.join(", "))
-            }
+            Fact::Tracked => match &self.tracked {
+                ColumnSelection::All => "every kept column".to_owned(),
+                ColumnSelection::Only(names) => names.join(", "),
+                ColumnSelection::Except(names) => format!("all but {}", names.join(", ")),
+            },
             Fact::SequenceColumn => self.sequence_column.clone().unwrap_or_else(none),
         }
     }
@@ -140,14 +143,12 @@ impl CdcSpec {
             let field = self.kept.fields().get(*at)?;
             Some((field.name().clone(), field.data_type().clone()))
         };
-        let mut tracked: Vec<String> = self.tracked_names().into_iter().map(str::to_owned).collect();
-        tracked.sort();
         Definition {
             keys: self.keys.iter().filter_map(key).collect(),
             stored_as: self.stored_as,
             sequence_type: self.sequence_type.clone(),
             system_type: self.system_type.clone(),
-            tracked: (!self.tracks_all).then_some(tracked),
+            tracked: self.track_history.clone(),
             sequence_column: (self.stored_as == StoredAs::Scd1)
                 .then(|| self.sequence_column_name().to_owned()),
         }

@@ -285,9 +285,33 @@ pub enum CdcError {
         /// The last version.
         last: String,
     },
+    /// `VALID TO` does not lie after the sequence of its row.
+    #[error(
+        "AUTOCDC_MICROBATCH_VALIDATION.EMPTY_VALIDITY: VALID TO is not above SEQUENCE BY in {count} of {rows} rows with an end, first {end} after {start}: {sample}"
+    )]
+    EmptyValidity {
+        /// Such rows.
+        count: usize,
+        /// Rows with an end.
+        rows: usize,
+        /// The end, printed.
+        end: String,
+        /// The sequence, printed.
+        start: String,
+        /// That row, shortened.
+        sample: String,
+    },
+    /// A snapshot for a target whose tombstones were collected.
+    #[error(
+        "APPLY_CHANGES_FROM_SNAPSHOT_ERROR.BELOW_HORIZON: tombstones of the target up to {horizon} were collected, so that a snapshot may bring back what was deleted; set accept_horizon to take it"
+    )]
+    SnapshotBelowHorizon {
+        /// The horizon, printed.
+        horizon: String,
+    },
     /// A snapshot would delete more than its guard allows.
     #[error(
-        "the snapshot of version {version} would delete {deleted} of {rows} rows, more than a fraction of {allowed} (and at least {at_least}): a failed export is likelier than such a source; raise max_delete_fraction to 1 to accept it"
+        "APPLY_CHANGES_FROM_SNAPSHOT_ERROR.TOO_MANY_DELETES: the snapshot of version {version} would delete {deleted} of {rows} rows, more than a fraction of {allowed} (and at least {at_least}): a failed export is likelier than such a source; raise max_delete_fraction to 1 to accept it"
     )]
     SnapshotDeletesTooMuch {
         /// Its version.

@@ -4,8 +4,12 @@
 //! expire ([`crate::CdcOptions::tombstones_expire`]) trades that for a bounded side state. What is dropped leaves one trace
 //! for the whole table, the *horizon*: the greatest sequence of a collected tombstone. An event that is not newer than the
 //! horizon, of a key without a current row, is dropped and counted from then on, for it may be the upsert that the
-//! collected tombstone was kept for. So nothing that was deleted comes back; but a late event of a key that was never
-//! seen is lost as well if it is older than the horizon.
+//! collected tombstone was kept for. So a key that was deleted does not come back; but a late event of a key that was never
+//! seen is lost as well if it is older than the horizon. Of a key that was written again after its tombstone went, an
+//! older event is taken: under partial updates it can fill a column that nobody set since, which the delete would have
+//! kept empty.
+//!
+//! Interior events are never dropped: as long as late events may come, each of them can be where a run is cut in two.
 //!
 //! Tombstones that a barrier covers go without a trace. Bitemporal targets never drop anything.
 
@@ -18,8 +22,7 @@ use crate::{
     barriers::{BarrierKind, Barriers, Keep},
     batch::{RowChanges, Rows},
     columnar::{
-        column, gather::column_or_null, keys::KeyIndex, kind_of, kinds, ordinals::ordinals, row_number,
-        scd1_ids,
+        column, gather::column_or_null, ids, keys::KeyIndex, kind_of, kinds, ordinals::ordinals, row_number,
     },
     error::CdcError,
     names,
@@ -68,7 +71,7 @@ impl CdcSpec {
         };
         Ok(Collected {
             tombstones: gone.len() as u64,
-            side: RowChanges { deletes: scd1_ids(&hidden.ids, &gone), inserts: nothing },
+            side: RowChanges { deletes: ids(&hidden.ids, &gone), inserts: nothing },
             barriers,
         })
     }

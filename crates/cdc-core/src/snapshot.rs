@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::BooleanBuffer;
 
 use crate::{
-    batch::{ChangeBatch, Lookup, Prior, ReadPlan, Reconciled, kept_rows},
+    batch::{ChangeBatch, Lookup, Prior, ReadPlan, Reconciled, check_sequence, kept_rows},
     columnar::{
         canonical::{Role, canonical},
         keys::KeyIndex,
@@ -29,17 +29,25 @@ pub struct SnapshotBatch {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SnapshotRules {
     /// A snapshot that deletes more than this fraction of the target's current rows is refused, from 0 to 1; 1 for
-    /// any. A failed export is likelier than a source that lost nearly all it had.
+    /// any. A failed export is likelier than a source that lost nearly all it had; an empty one deletes all of them.
     pub max_delete_fraction: f64,
     /// One that deletes fewer rows than this is not refused for it.
     pub guard_from_rows: usize,
+    /// Whether the snapshot is applied to a target whose tombstones were collected: a key that was deleted after it may
+    /// come back.
+    pub accept_horizon: bool,
     /// What to do with a version that is not above the last one that was applied.
     pub on_stale: OnStale,
 }
 
 impl Default for SnapshotRules {
     fn default() -> Self {
-        Self { max_delete_fraction: 0.9, guard_from_rows: 100, on_stale: OnStale::Refuse }
+        Self {
+            max_delete_fraction: 0.9,
+            guard_from_rows: 100,
+            accept_horizon: false,
+            on_stale: OnStale::Refuse,
+        }
     }
 }
 
@@ -72,6 +80,7 @@ impl SnapshotBatch {
                 found: version.data_type().to_string(),
             });
         }
+        check_sequence(spec, &source.slice(0, 0), version, "the version of a snapshot")?;
         crate::columnar::check_len(source, "snapshot rows")?;
         let rows = kept_rows(spec, source, &BooleanBuffer::new_set(source.num_rows()))?;
         snapshot::check_keys(spec, &rows, "the snapshot")?;
@@ -100,7 +109,7 @@ impl CdcSpec {
     /// stay (a hybrid target); rows that the snapshot leaves as they are, are not rewritten.
     ///
     /// # Errors
-    /// [`CdcError::OutOfOrderSnapshot`]; [`CdcError::SnapshotDeletesTooMuch`]; [`CdcError::DuplicateKey`] when the
+    /// [`CdcError::OutOfOrderSnapshot`]; [`CdcError::SnapshotDeletesTooMuch`]; [`CdcError::SnapshotBelowHorizon`]; [`CdcError::DuplicateKey`] when the
     /// target has a key twice; [`CdcError::ConflictingClauses`] for a bitemporal target. Nothing is to be changed then.
     pub fn reconcile_snapshot(
         &self,

@@ -45,10 +45,8 @@ pub struct CdcSpec {
     pub(crate) keys: Vec<usize>,
     /// Positions in `kept` of the columns whose change opens a version, in column order.
     pub(crate) tracked: Vec<usize>,
-    /// Whether those are all the non-key columns because nothing else was said.
-    pub(crate) tracks_all: bool,
-    /// Whether a column that nobody named is tracked: by default, or but for a list.
-    pub(crate) tracks_others: bool,
+    /// The clause that says so, with the names that the columns have, sorted.
+    pub(crate) track_history: ColumnSelection,
     /// Positions in `kept` of the non-key columns, ordered by name: the order in which payloads compare (R-TIE).
     pub(crate) payload_by_name: Vec<usize>,
     /// Columns of which an upsert may leave some unset; `None` when every upsert sets the whole row.

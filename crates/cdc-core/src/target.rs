@@ -11,7 +11,7 @@ use arrow_schema::{Field, FieldRef, Schema};
 use crate::{
     definition::{Definition, Fact},
     error::CdcError,
-    spec::{CdcSpec, SequenceColumn, StoredAs, schema_of},
+    spec::{CdcSpec, ColumnSelection, SequenceColumn, StoredAs, schema_of},
 };
 
 /// What a flow brings to a target.
@@ -65,7 +65,7 @@ impl Target {
                     stored_as: StoredAs::Scd1,
                     sequence_type: arrow_schema::DataType::Null,
                     system_type: None,
-                    tracked: None,
+                    tracked: ColumnSelection::All,
                     sequence_column: None,
                 },
                 columns: Schema::empty(),

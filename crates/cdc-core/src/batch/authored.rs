@@ -67,7 +67,7 @@ pub(super) fn authored(
             }
         }
     }
-    settle_presence(&leaves, &mut set, rows.num_rows());
+    settle_presence(&leaves, &values, &mut set, rows.num_rows());
     Ok(Some(set))
 }
 
@@ -99,16 +99,24 @@ impl CdcSpec {
 }
 
 /// A struct is set where some leaf within it is.
-fn settle_presence(leaves: &Leaves, set: &mut [BooleanBuffer], rows: usize) {
-    for (presence, within) in leaves.structs() {
+fn settle_presence(leaves: &Leaves, values: &[ArrayRef], set: &mut [BooleanBuffer], rows: usize) {
+    for (presence, within) in leaves.structs().iter().cloned() {
         if within.is_empty() {
             continue;
         }
         let some = set
-            .get(within)
+            .get(within.clone())
             .into_iter()
             .flatten()
             .fold(BooleanBuffer::new_unset(rows), |some, leaf| &some | leaf);
+        // An event that makes a struct NULL sets all within it: nothing is inherited under a NULL.
+        let makes_null = values.get(presence).map(|there| &some & &!there.as_boolean().values());
+        let within = set.get_mut(within).into_iter().flatten();
+        for (leaf, makes_null) in within.zip(std::iter::repeat(&makes_null)) {
+            if let Some(makes_null) = makes_null {
+                *leaf = &*leaf | makes_null;
+            }
+        }
         if let Some(slot) = set.get_mut(presence) {
             *slot = some;
         }

@@ -5,7 +5,12 @@ use arrow_schema::SchemaRef;
 use arrow_select::{concat::concat, concat::concat_batches, take::take};
 
 use super::ChangeBatch;
-use crate::{algebra::order::Op, error::CdcError, spec::CdcSpec};
+use crate::{
+    algebra::order::Op,
+    columnar::canonical::{Role, canonical},
+    error::CdcError,
+    spec::CdcSpec,
+};
 
 impl ChangeBatch {
     /// The sequence of the batch's barrier, as an array of length 1.
@@ -30,6 +35,7 @@ impl ChangeBatch {
     fn with_barrier_of(&self, spec: &CdcSpec, stored: &RecordBatch, at: &ArrayRef) -> Result<Self, CdcError> {
         let rows = stored.num_rows();
         let keys = spec.key_columns(stored)?;
+        let keys = keys.iter().map(|key| canonical(key, Role::Identity)).collect::<Result<Vec<_>, _>>()?;
         let column = |(place, field): (usize, &arrow_schema::FieldRef)| {
             let key = spec.keys.iter().position(|&key| key == place);
             let key = key.and_then(|key| keys.get(key)).map(ArrayRef::clone);

@@ -20,8 +20,8 @@ pub struct ChangeInput<'a> {
     /// Which rows set a column, by the column's name, or a leaf of a struct, by its path (`column.field`); what is not
     /// named is set by every row. Needs a flow with partial updates, at least [`crate::CdcOptions::authored_masks`].
     pub authored: &'a [(String, BooleanArray)],
-    /// Where an upsert ends by itself unless another of its key follows before: a delete at this sequence comes with it.
-    /// For rows of a legacy history that ended without a successor. NULL for no end.
+    /// Where an upsert ends by itself: a delete at this sequence comes with it, which must be above the upsert's own. For
+    /// rows of a legacy history that ended without a successor. NULL for no end.
     pub valid_to: Option<&'a ArrayRef>,
     /// When the batch is applied, in milliseconds since 1970: the age of tombstones that expire counts from here. Fixed
     /// by the caller, so that a batch applied again is the same batch.

@@ -113,6 +113,7 @@ impl ChangeBatch {
         let mask = BooleanArray::new(ending.clone(), None);
         let ends = filter(&ends, &mask)?;
         check_sequence(spec, &filter_record_batch(&self.rows, &mask)?, &ends, "VALID TO")?;
+        check_ends(&filter_record_batch(&self.rows, &mask)?, &filter(&self.sequence, &mask)?, &ends)?;
         let both = |own: &ArrayRef, other: &ArrayRef| arrow_select::concat::concat(&[own, other]);
         let with_unset = |bits: &BooleanBuffer| -> BooleanBuffer {
             bits.iter().chain(std::iter::repeat_n(false, ends.len())).collect()
@@ -206,6 +207,13 @@ fn check_lengths(spec: &CdcSpec, input: &ChangeInput<'_>) -> Result<(), CdcError
     }
     let len = |array: Option<&ArrayRef>| array.map_or(rows, Array::len);
     let flags = |array: Option<&BooleanArray>| array.map_or(rows, Array::len);
+    if let Some(floor) = input.system_floor.filter(|floor| floor.len() != 1) {
+        return Err(CdcError::SchemaMismatch {
+            what: "the floor of SYSTEM SEQUENCE BY",
+            expected: "1 value".to_owned(),
+            found: format!("{} values", floor.len()),
+        });
+    }
     let mut lengths = vec![
         ("SEQUENCE BY", input.sequence.len()),
         ("SYSTEM SEQUENCE BY", len(input.system_sequence)),
@@ -322,7 +330,7 @@ fn check_key(
     })
 }
 
-fn check_sequence(
+pub(crate) fn check_sequence(
     spec: &CdcSpec,
     source: &RecordBatch,
     sequence: &ArrayRef,
@@ -339,7 +347,7 @@ fn check_sequence(
             count,
             rows: source.num_rows(),
             row,
-            sample: print::row(source, row),
+            sample: if row < source.num_rows() { print::row(source, row) } else { String::new() },
         });
     }
     if let (DataType::Struct(fields), NullSequenceFields::Refused) =
@@ -358,4 +366,21 @@ fn nulls(array: &ArrayRef, counts: impl Fn(usize) -> bool) -> Option<(usize, usi
     let mut rows = (0..array.len()).filter(|&row| logical.is_null(row) && counts(row));
     let first = rows.next()?;
     Some((first, rows.count().saturating_add(1)))
+}
+
+/// Refuses an end that is not above the sequence of its row.
+fn check_ends(rows: &RecordBatch, sequence: &ArrayRef, ends: &ArrayRef) -> Result<(), CdcError> {
+    let at = ordinals(&[sequence, ends])?;
+    let [sequence_at, ends_at] = at.as_slice() else { return Ok(()) };
+    let empty = || sequence_at.iter().zip(ends_at).enumerate().filter(|(_, (start, end))| end <= start);
+    match empty().next() {
+        None => Ok(()),
+        Some((row, _)) => Err(CdcError::EmptyValidity {
+            count: empty().count(),
+            rows: rows.num_rows(),
+            end: print::value(ends, row),
+            start: print::value(sequence, row),
+            sample: print::row(rows, row),
+        }),
+    }
 }

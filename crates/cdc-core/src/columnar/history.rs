@@ -20,7 +20,7 @@ use self::{
     sources::Sources,
     stored::{Event, Key, Origin},
 };
-use super::{Ties, check_len, keys::KeyIndex, scd1::ids, side_schema, unchanged};
+use super::{Ties, ids, keys::KeyIndex, side_schema, unchanged};
 use crate::{
     barriers::{BarrierKind, Barriers, Keep},
     batch::{ChangeBatch, Counts, Prior, Reconciled, Reconciliation, RowChanges},
@@ -63,8 +63,6 @@ pub(super) fn reconcile(
     prior: &Prior,
     changes: &ChangeBatch,
 ) -> Result<Reconciliation, CdcError> {
-    check_len(&prior.visible.batch, "target rows")?;
-    check_len(&prior.hidden.batch, "side rows")?;
     let index = KeyIndex::new(&spec.key_columns(&changes.rows)?)?;
     let sources = Sources::new(spec, prior, changes)?;
     let mut ties = Ties::default();

@@ -5,18 +5,24 @@
 //!
 //! Leaves are numbered depth first, over the non-key columns in the order of their names.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, BooleanArray, StructArray, cast::AsArray, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray, cast::AsArray, new_null_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
 use arrow_select::nullif::nullif;
+
+use crate::{error::CdcError, names};
 
 /// The leaves of some columns.
 #[derive(Debug, Clone)]
 pub(crate) struct Leaves {
     columns: Vec<Node>,
     paths: Vec<Path>,
+    /// The first leaf of each name.
+    by_name: BTreeMap<String, usize>,
+    /// For each leaf that says whether a struct is there, the leaves within it, innermost structs first.
+    structs: Vec<(usize, Range<usize>)>,
 }
 
 /// Where a leaf lies.
@@ -37,11 +43,17 @@ enum Node {
 
 impl Leaves {
     pub(crate) fn new<'a>(columns: impl IntoIterator<Item = &'a FieldRef>) -> Self {
-        let mut leaves = Self { columns: Vec::new(), paths: Vec::new() };
+        let mut leaves =
+            Self { columns: Vec::new(), paths: Vec::new(), by_name: BTreeMap::new(), structs: Vec::new() };
         for field in columns {
             let node = leaves.node(quoted(field.name()), field);
             leaves.columns.push(node);
         }
+        for (leaf, path) in leaves.paths.iter().enumerate() {
+            leaves.by_name.entry(path.name.clone()).or_insert(leaf);
+        }
+        let presences = (0..leaves.len()).rev().filter(|leaf| leaves.is_presence(*leaf));
+        leaves.structs = presences.filter_map(|leaf| Some((leaf, leaves.within(leaf)?))).collect();
         leaves
     }
 
@@ -84,13 +96,17 @@ impl Leaves {
     }
 
     /// For each leaf that says whether a struct is there, the leaves within it, innermost structs first.
-    pub(crate) fn structs(&self) -> Vec<(usize, Range<usize>)> {
-        let within = |(number, _): (usize, &Path)| self.columns.iter().find_map(|node| node.within(number));
-        let presences = self.paths.iter().enumerate().filter(|(_, path)| path.is_presence);
-        let mut structs: Vec<(usize, Range<usize>)> =
-            presences.filter_map(|leaf| Some((leaf.0, within(leaf)?))).collect();
-        structs.reverse();
-        structs
+    pub(crate) fn structs(&self) -> &[(usize, Range<usize>)] {
+        &self.structs
+    }
+
+    /// The leaves that say whether the structs around a leaf are there.
+    pub(crate) fn around(&self, leaf: usize) -> impl Iterator<Item = usize> + '_ {
+        self.structs.iter().filter(move |(_, within)| within.contains(&leaf)).map(|(presence, _)| *presence)
+    }
+
+    fn within(&self, leaf: usize) -> Option<Range<usize>> {
+        self.columns.iter().find_map(|node| node.within(leaf))
     }
 
     /// The leaves of columns, one array each. Within a struct that is NULL every leaf is.
@@ -133,21 +149,18 @@ impl Leaves {
 
     /// The leaves that a name of [`Leaves::names`] stands for, what says that the structs around them are there included.
     pub(crate) fn named(&self, name: &str) -> Vec<usize> {
-        let Some(leaf) = self.paths.iter().position(|path| path.name == name) else { return Vec::new() };
-        let within =
-            self.columns.iter().find_map(|node| node.within(leaf)).unwrap_or(leaf..leaf.saturating_add(1));
-        let around = self.structs().into_iter().filter(|(_, range)| range.contains(&leaf));
-        let mut leaves: Vec<usize> =
-            around.map(|(presence, _)| presence).chain(leaf..leaf.saturating_add(1)).chain(within).collect();
+        let mut leaves = self.named_alone(name);
+        if let Some(&first) = leaves.first() {
+            leaves.extend(self.around(first));
+        }
         leaves.sort_unstable();
-        leaves.dedup();
         leaves
     }
 
     /// The leaves at and within a name.
     pub(crate) fn named_alone(&self, name: &str) -> Vec<usize> {
-        let Some(leaf) = self.paths.iter().position(|path| path.name == name) else { return Vec::new() };
-        let within = self.columns.iter().find_map(|node| node.within(leaf)).unwrap_or(leaf..leaf);
+        let Some(&leaf) = self.by_name.get(name) else { return Vec::new() };
+        let within = self.within(leaf).unwrap_or(leaf..leaf);
         let mut leaves: Vec<usize> = std::iter::once(leaf).chain(within).collect();
         leaves.dedup();
         leaves
@@ -155,7 +168,7 @@ impl Leaves {
 
     /// A set of leaves as it reads back from its names: what is around a leaf that is there, is there.
     pub(crate) fn read_back(&self, listed: &[usize]) -> Vec<usize> {
-        let names = self.names(|leaf| listed.contains(&leaf));
+        let names = self.names(|leaf| listed.binary_search(&leaf).is_ok());
         let mut leaves: Vec<usize> = names.into_iter().flat_map(|name| self.named(name)).collect();
         leaves.sort_unstable();
         leaves.dedup();
@@ -233,7 +246,7 @@ impl Node {
                 let nulls: NullBuffer = (0..present.len()).map(is_there).collect();
                 let parts = nodes.iter().map(|node| node.join(leaf)).collect::<Result<Vec<_>, _>>()?;
                 let nulls = (nulls.null_count() > 0).then_some(nulls);
-                Ok(Arc::new(StructArray::try_new(fields.clone(), parts, nulls)?))
+                Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), parts, nulls, present.len())?))
             }
         }
     }
@@ -242,6 +255,29 @@ impl Node {
 /// A name in which a dot, or a quote, can't be taken for one of a path.
 pub(crate) fn quoted(name: &str) -> String {
     if name.contains(['.', '`']) { format!("`{}`", name.replace('`', "``")) } else { name.to_owned() }
+}
+
+/// The leaves that each side row lists. A name that is no column of the target any more is left out.
+pub(crate) fn listed(hidden: &RecordBatch, leaves: &Leaves) -> Result<Vec<Option<Vec<usize>>>, CdcError> {
+    let Some(column) = hidden.column_by_name(names::AUTHORED) else { return Ok(Vec::new()) };
+    let mismatch = || CdcError::SchemaMismatch {
+        what: "side rows",
+        expected: format!("`{}` as a list of text", names::AUTHORED),
+        found: format!("type {}", column.data_type()),
+    };
+    let lists = column.as_list_opt::<i32>().ok_or_else(mismatch)?;
+    let texts = lists.values().as_string_opt::<i32>().ok_or_else(mismatch)?;
+    let offsets = lists.value_offsets();
+    let bound = |at: usize| offsets.get(at).and_then(|offset| usize::try_from(*offset).ok());
+    let list = |row: usize| {
+        let (from, to) = (bound(row)?, bound(row.checked_add(1)?)?);
+        let names = (from..to).filter(|&at| texts.is_valid(at)).map(|at| texts.value(at));
+        let mut columns: Vec<usize> = names.flat_map(|name| leaves.named(name)).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        Some(columns)
+    };
+    Ok((0..lists.len()).map(|row| if lists.is_valid(row) { list(row) } else { None }).collect())
 }
 
 #[cfg(test)]

@@ -11,20 +11,18 @@ mod floor;
 
 use std::sync::Arc;
 
-use arrow_array::{
-    Array, ArrayRef, Int8Array, Int64Array, RecordBatch, UInt32Array, UInt64Array, new_null_array,
-};
-use arrow_schema::SchemaRef;
+use arrow_array::{Array, ArrayRef, Int8Array, Int64Array, RecordBatch, UInt32Array, new_null_array};
+use arrow_schema::{FieldRef, SchemaRef};
 use arrow_select::{concat::concat_batches, take::take};
 
 use self::floor::Floor;
 use super::{
     Ties,
     canonical::{Role, canonical},
-    check_len, column,
+    column,
     gather::{by_group, column_or_null},
     horizon::Horizon,
-    invalid,
+    ids, invalid,
     keys::{KeyIndex, UNKNOWN},
     kind_of, kinds,
     ordinals::ordinals,
@@ -157,8 +155,6 @@ impl<'a> Input<'a> {
         changes: &'a ChangeBatch,
         counts: &mut Counts,
     ) -> Result<Self, CdcError> {
-        check_len(&prior.visible.batch, "target rows")?;
-        check_len(&prior.hidden.batch, "side rows")?;
         let index = KeyIndex::new(&spec.key_columns(&changes.rows)?)?;
         let sequence_field =
             arrow_schema::Field::new(spec.sequence_column_name(), spec.sequence_type.clone(), true);
@@ -182,7 +178,9 @@ impl<'a> Input<'a> {
             .collect();
         let payload_fields: Vec<_> =
             spec.payload_by_name.iter().filter_map(|&i| spec.kept.fields().get(i)).collect();
-        let wide = payload_fields.iter().all(|f| prior.visible.batch.column_by_name(f.name()).is_some());
+        let has = |field: &&FieldRef| prior.visible.batch.column_by_name(field.name()).is_some();
+        // Rows from before a column came lack it, whatever was asked for.
+        let wide = payload_fields.is_empty() || payload_fields.iter().any(has);
         let values = |rows: &RecordBatch| -> Result<Vec<ArrayRef>, CdcError> {
             payload_fields.iter().map(|f| column_or_null(rows, f)).collect()
         };
@@ -215,6 +213,15 @@ impl<'a> Input<'a> {
     fn batch_event(&self, row: usize) -> Event<RowRef> {
         let op = self.changes.ops.get(row).copied().unwrap_or(Op::Upsert);
         Event { at: at(&self.batch_at, row), op, row: RowRef { source: BATCH, row } }
+    }
+
+    /// The sequence of a row, of any source.
+    fn at_of(&self, row: RowRef) -> Ordinal {
+        match row.source {
+            BATCH => at(&self.batch_at, row.row),
+            VISIBLE => self.visible_at.get(row.row).copied().flatten().unwrap_or_default(),
+            _ => at(&self.hidden_at, row.row),
+        }
     }
 
     /// True for a change that a barrier or the horizon defeats.
@@ -335,7 +342,7 @@ fn skipped(
             counts.barrier_defeated = counts.barrier_defeated.saturating_add(1);
             return true;
         }
-        let too_old = !is_there && horizon.covers(row_number(row));
+        let too_old = !is_there && op != Op::Snapshot && horizon.covers(row_number(row));
         counts.horizon_dropped = counts.horizon_dropped.saturating_add(u64::from(too_old));
         too_old
     };
@@ -457,9 +464,4 @@ impl Effects {
         let inserts = RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<_, _>>()?)?;
         Ok(RowChanges { deletes: ids(&input.prior.hidden.ids, &self.hidden_gone), inserts })
     }
-}
-
-/// The ids of rows, in the order of the rows.
-pub(crate) fn ids(all: &UInt64Array, rows: &[u32]) -> UInt64Array {
-    rows.iter().filter_map(|&row| all.values().get(row as usize)).copied().collect::<Vec<_>>().into()
 }

@@ -15,7 +15,7 @@ use self::{
     sources::Sources,
 };
 use super::{
-    Ties, check_len,
+    Ties,
     gather::by_group,
     keys::KeyIndex,
     payload::{Pair, equal_pairs},
@@ -36,8 +36,6 @@ pub(super) fn reconcile(
     prior: &Prior,
     changes: &ChangeBatch,
 ) -> Result<Reconciliation, CdcError> {
-    check_len(&prior.visible.batch, "target rows")?;
-    check_len(&prior.hidden.batch, "side rows")?;
     let index = KeyIndex::new(&spec.key_columns(&changes.rows)?)?;
     let sources = Sources::new(spec, prior, changes)?;
     let mut counts = Counts { events: changes.len() as u64, ..Counts::default() };

@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use arrow_schema::{ArrowError, Field};
-use arrow_select::{concat::concat_batches, interleave::interleave, take::take};
+use arrow_select::{
+    concat::concat_batches,
+    interleave::interleave,
+    take::{take, take_arrays},
+};
 
 use super::{
-    column,
+    check_rows, column,
     gather::column_or_null,
-    key_of,
+    ids, key_of,
     keys::{KeyIndex, UNKNOWN},
     ordinals::ordinals,
     payload::{PayloadOrder, RowRef},
-    row_number,
-    scd1::{self, ids},
-    unchanged,
+    row_number, scd1, unchanged,
 };
 use crate::{
     algebra::order::Ordinal,
@@ -24,7 +26,7 @@ use crate::{
     error::CdcError,
     names,
     snapshot::{OnStale, SnapshotBatch, SnapshotRules, version_text},
-    spec::{CdcSpec, StoredAs},
+    spec::{CdcSpec, StoredAs, schema_of},
 };
 
 /// Refuses rows of which two have one key.
@@ -59,8 +61,13 @@ pub(crate) fn reconcile(
             OnStale::Refuse | OnStale::Skip => {}
         }
     }
+    if let Some(horizon) = prior.barriers.greatest(BarrierKind::Horizon).filter(|_| !rules.accept_horizon) {
+        return Err(CdcError::SnapshotBelowHorizon { horizon: version_text(&horizon) });
+    }
     let current = current_rows(spec, prior)?;
-    check_keys(spec, &arrow_select::take::take_record_batch(&prior.visible.batch, &current)?, "the target")?;
+    let keys = spec.key_columns(&prior.visible.batch)?;
+    let keys = RecordBatch::try_new(schema_of(spec.key_fields()), take_arrays(&keys, &current, None)?)?;
+    check_keys(spec, &keys, "the target")?;
     let rows = with_absent(spec, prior, image, &current)?;
     let reconciled = match spec.stored_as {
         StoredAs::Scd1 => done(scd1::reconcile(spec, prior, &image.as_changes(rows)?)?)?,
@@ -106,7 +113,8 @@ fn guard(
 /// The current rows: of an SCD2 target, those without an end.
 fn current_rows(spec: &CdcSpec, prior: &Prior) -> Result<UInt32Array, CdcError> {
     let visible = &prior.visible.batch;
-    super::check_len(visible, "target rows")?;
+    check_rows(&prior.visible, "target rows")?;
+    check_rows(&prior.hidden, "side rows")?;
     let ends = match spec.stored_as {
         StoredAs::Scd1 => None,
         StoredAs::Scd2 | StoredAs::Bitemporal => {

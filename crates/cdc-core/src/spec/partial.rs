@@ -31,6 +31,11 @@ pub(super) fn check_clauses(options: &CdcOptions, sequences: &SequenceTypes) -> 
             "a kept column can't stand for the sequence of a row under partial updates: it may be set alone or left out",
         ),
         (
+            options.tombstones_expire && bitemporal,
+            "AUTOCDC_TOMBSTONES_OF_BITEMPORAL",
+            "a bitemporal target keeps every event: tombstones that expire need SCD TYPE 1 or 2",
+        ),
+        (
             bitemporal && sequences.system.is_none(),
             "AUTOCDC_BITEMPORAL_REQUIRES_SYSTEM_SEQUENCE",
             "STORED AS BITEMPORAL needs SYSTEM SEQUENCE BY: when the fact became known",

@@ -37,11 +37,10 @@ pub(super) fn resolve(
         present: kept.fields().len(),
         renamed: Vec::new(),
         absent_leaves: Vec::new(),
-        kept,
         keys,
         tracked,
-        tracks_all: options.track_history == ColumnSelection::All,
-        tracks_others: !matches!(options.track_history, ColumnSelection::Only(_)),
+        track_history: written(options, &kept)?,
+        kept,
         payload_by_name,
         partial,
         sequence_type: sequences.sequence,
@@ -185,6 +184,22 @@ fn resolve_tracked(options: &CdcOptions, kept: &Schema, keys: &[usize]) -> Resul
         Some(&key) => Err(CdcError::TrackedKey { column: kept.field(key).name().clone() }),
         None => Ok(selected),
     }
+}
+
+/// `TRACK HISTORY ON` as it was written, with the names that the columns have.
+fn written(options: &CdcOptions, kept: &Schema) -> Result<ColumnSelection, CdcError> {
+    let names = |list: &[String]| -> Result<Vec<String>, CdcError> {
+        let places = positions(kept, list, "TRACK HISTORY ON")?;
+        let mut names: Vec<String> = places.into_iter().map(|at| kept.field(at).name().clone()).collect();
+        names.sort();
+        Ok(names)
+    };
+    Ok(match &options.track_history {
+        ColumnSelection::All => ColumnSelection::All,
+        ColumnSelection::Only(list) => ColumnSelection::Only(names(list)?),
+        ColumnSelection::Except(list) if list.is_empty() => ColumnSelection::All,
+        ColumnSelection::Except(list) => ColumnSelection::Except(names(list)?),
+    })
 }
 
 fn resolve_sequence_column(

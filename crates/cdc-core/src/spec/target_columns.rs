@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 
 use super::{
-    CdcSpec, StoredAs, resolve, schema_of,
+    CdcSpec, ColumnSelection, StoredAs, resolve, schema_of,
     side_columns::side_schema,
     widen::{missing, wider},
 };
@@ -73,7 +73,7 @@ impl CdcSpec {
             kept,
             ..self.clone()
         };
-        if self.tracks_others {
+        if !matches!(self.track_history, ColumnSelection::Only(_)) {
             spec.tracked.extend(self.kept.fields().len()..spec.kept.fields().len());
         }
         spec.target = resolve::target_schema(&spec);

@@ -18,8 +18,12 @@ use crate::{
 
 const VERSION: i64 = 2;
 
-const RULES: SnapshotRules =
-    SnapshotRules { max_delete_fraction: 1.0, guard_from_rows: 0, on_stale: OnStale::Skip };
+const RULES: SnapshotRules = SnapshotRules {
+    max_delete_fraction: 1.0,
+    guard_from_rows: 0,
+    accept_horizon: false,
+    on_stale: OnStale::Skip,
+};
 
 /// An arrival of a history; whether the snapshot has its key.
 struct Case {

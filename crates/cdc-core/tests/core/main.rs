@@ -21,6 +21,7 @@ mod exhaustive_hybrid;
 mod exhaustive_shapes;
 mod flow;
 mod laws;
+mod lost_fields;
 mod scenarios;
 mod shape_laws;
 mod shape_relations;

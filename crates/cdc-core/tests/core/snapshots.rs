@@ -17,6 +17,7 @@ use crate::{
 const ANY: SnapshotRules = SnapshotRules {
     max_delete_fraction: 1.0,
     guard_from_rows: 0,
+    accept_horizon: false,
     on_stale: strandline_cdc_core::OnStale::Refuse,
 };
 

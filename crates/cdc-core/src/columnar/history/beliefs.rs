@@ -76,9 +76,13 @@ fn drop_known(sources: &Sources<'_>, known: &[Event], new: &mut Vec<Event>) {
         },
         _ => false,
     };
+    let mut by_origin: BTreeMap<(Ordinal, Ordinal, Op), Vec<&Event>> = BTreeMap::new();
+    for event in known {
+        by_origin.entry((event.at, event.given, event.op)).or_default().push(event);
+    }
     new.retain(|event| {
-        let same = |old: &&Event| old.at == event.at && old.given == event.given && old.op == event.op;
-        !known.iter().filter(same).any(|old| says_no_more(event, old))
+        let same = by_origin.get(&(event.at, event.given, event.op)).into_iter().flatten();
+        !same.into_iter().any(|old| says_no_more(event, old))
     });
 }
 
@@ -191,7 +195,7 @@ impl<'t, 's> Table<'t, 's> {
                 }
                 effects.visible_gone.push(row);
                 // A row that only ends now, at a system sequence that is news, was no past belief.
-                let ends_now = same && self.until(row).is_none() && belief.until >= newest_known;
+                let ends_now = same && self.until(row).is_none() && belief.until > newest_known;
                 effects.count_past_beliefs(u64::from(!ends_now));
             }
             let since = match belief.since {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, cast::AsArray, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_null_array};
 use arrow_schema::{DataType, Field};
 use arrow_select::zip::zip;
 
@@ -10,7 +10,7 @@ use super::super::{
     column,
     gather::{Column, column_or_null},
     horizon::Horizon,
-    leaves::Leaves,
+    leaves::{Leaves, listed},
     ordinals::ordinals,
     payload::{PayloadOrder, RowRef},
 };
@@ -190,30 +190,4 @@ impl<'a> Sources<'a> {
         let end = RowRef { source: VISIBLE_END, row: visible as usize };
         (!self.sequence.is_null(end)).then(|| self.sequence.at(end))
     }
-}
-
-/// The leaves that each side row lists. A name that is no column of the target any more is left out.
-pub(in super::super) fn listed(
-    hidden: &RecordBatch,
-    leaves: &Leaves,
-) -> Result<Vec<Option<Vec<usize>>>, CdcError> {
-    let Some(column) = hidden.column_by_name(names::AUTHORED) else { return Ok(Vec::new()) };
-    let mismatch = || CdcError::SchemaMismatch {
-        what: "side rows",
-        expected: format!("`{}` as a list of text", names::AUTHORED),
-        found: format!("type {}", column.data_type()),
-    };
-    let lists = column.as_list_opt::<i32>().ok_or_else(mismatch)?;
-    let texts = lists.values().as_string_opt::<i32>().ok_or_else(mismatch)?;
-    let offsets = lists.value_offsets();
-    let bound = |at: usize| offsets.get(at).and_then(|offset| usize::try_from(*offset).ok());
-    let list = |row: usize| {
-        let (from, to) = (bound(row)?, bound(row.checked_add(1)?)?);
-        let names = (from..to).filter(|&at| texts.is_valid(at)).map(|at| texts.value(at));
-        let mut columns: Vec<usize> = names.flat_map(|name| leaves.named(name)).collect();
-        columns.sort_unstable();
-        columns.dedup();
-        Some(columns)
-    };
-    Ok((0..lists.len()).map(|row| if lists.is_valid(row) { list(row) } else { None }).collect())
 }

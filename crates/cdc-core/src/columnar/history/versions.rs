@@ -146,7 +146,8 @@ impl Changes<'_, '_> {
                 }
             }
         }
-        let gone = self.key.visible.iter().filter(|row| !kept_visible.contains(row));
+        kept_visible.sort_unstable();
+        let gone = self.key.visible.iter().filter(|row| kept_visible.binary_search(row).is_err());
         self.effects.visible_gone.extend(gone);
         kept_hidden.sort_unstable();
         let gone = self.key.hidden.iter().filter(|(row, _)| kept_hidden.binary_search(row).is_err());
@@ -278,15 +279,12 @@ impl Changes<'_, '_> {
     /// The side row that says what is wanted.
     fn stored(&self, wanted: &Wanted<'_>) -> Option<u32> {
         let hidden_at = |row: u32| self.sources.sequence.at(RowRef { source: HIDDEN, row: row as usize });
+        let from = self.key.hidden.partition_point(|&(row, _)| hidden_at(row) < wanted.at);
+        let mut here = self.key.hidden.iter().skip(from).take_while(|&&(row, _)| hidden_at(row) == wanted.at);
         let stored = match wanted.origin {
-            Some(Origin::Hidden(row)) => self.key.hidden.iter().find(|(hidden, _)| *hidden == row),
+            Some(Origin::Hidden(row)) => here.find(|(hidden, _)| *hidden == row),
             // A tail row says where it stands, and nothing else.
-            None => {
-                let from = self.key.hidden.partition_point(|&(row, _)| hidden_at(row) < wanted.at);
-                let mut here =
-                    self.key.hidden.iter().skip(from).take_while(|&&(row, _)| hidden_at(row) == wanted.at);
-                here.find(|(_, stored)| *stored == wanted.kind)
-            }
+            None => here.find(|(_, stored)| *stored == wanted.kind),
             Some(Origin::Visible { .. } | Origin::VisibleEnd(_) | Origin::Batch) => None,
         };
         stored.filter(|(_, stored)| *stored == wanted.kind).map(|(row, _)| *row)

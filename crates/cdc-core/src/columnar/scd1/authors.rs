@@ -129,9 +129,17 @@ impl Key {
         let visible = RowRef { source: VISIBLE, row: row as usize };
         let visible_at = input.visible_at.get(row as usize).copied().flatten();
         let written_at = |at: Ordinal| input.floor.written_at(at, self.stored.change.is_some());
+        let is_snapshot = |row: u32| input.hidden_kinds.value(row as usize) == SideKind::Snapshot.code();
+        // The row of a snapshot stands at its version, whatever sequence it kept.
+        let position = |row: u32| {
+            if is_snapshot(row) {
+                return input.floor.written_at(hidden_at(row), false);
+            }
+            Position { at: hidden_at(row), op: Op::Upsert }
+        };
         let stands_at = |at: Ordinal, whole: bool| {
             let mut authors = self.authors.iter();
-            authors.any(|&row| hidden_at(row) == at && (values.listed(row).is_none() || !whole))
+            authors.any(|&row| position(row).at == at && (values.listed(row).is_none() || !whole))
         };
         let by_snapshot = visible_at.map(written_at).filter(|position| position.op == Op::Snapshot);
         // Below a snapshot, what was known before does not count any more. At its version, author rows tell.
@@ -142,16 +150,14 @@ impl Key {
             return entries;
         }
         for &author in &self.authors {
-            let author_at = hidden_at(author);
+            let position = position(author);
             let (authored, shown) = match values.listed(author) {
+                None if is_snapshot(author) => (Authored::Whole, hidden(author)),
                 None => (values.whole(), hidden(author)),
-                Some(list) if stands_at(author_at, true) => (Authored::Columns(list), hidden(author)),
+                Some(list) if stands_at(position.at, true) => (Authored::Columns(list), hidden(author)),
                 Some(list) => (Authored::Columns(list), visible),
             };
-            let by_snapshot = input.hidden_kinds.value(author as usize) == SideKind::Snapshot.code();
-            let op = if by_snapshot { Op::Snapshot } else { Op::Upsert };
-            let authored = if by_snapshot { Authored::Whole } else { authored };
-            entries.push(event(Position { at: author_at, op }, authored, hidden(author), shown));
+            entries.push(event(position, authored, hidden(author), shown));
         }
         let own_at = visible_at.filter(|&at| !stands_at(at, false)).map(written_at);
         let authored = if own_at.is_some() { values.whole() } else { Authored::Whole };
@@ -181,13 +187,21 @@ impl Key {
                 side.extend(live.authors.iter().map(|author| {
                     let mut shown = vec![NULL; values.len()];
                     for &(column, value) in &author.values {
-                        if let Some(slot) = shown.get_mut(column) {
-                            *slot = value;
+                        // What is around a leaf that is there, is there.
+                        for leaf in values.leaves.around(column).chain([column]) {
+                            if let Some(slot) = shown.get_mut(leaf) {
+                                *slot = value;
+                            }
                         }
                     }
                     let known = author.known;
                     SideRow {
-                        row: Row { key: self.row, at: known.at, sequence: known.row, values: shown },
+                        row: Row {
+                            key: self.row,
+                            at: input.at_of(known.row),
+                            sequence: known.row,
+                            values: shown,
+                        },
                         kind: if author.op == Op::Snapshot { SideKind::Snapshot } else { SideKind::Author },
                         authored: author.columns.clone(),
                     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int8Array, Int64Array, RecordBatch, new_null_array};
 
 use super::{
-    super::{payload::RowRef, scd1::ids},
+    super::{ids, payload::RowRef},
     events::{Entry, Place, Region, Source},
     sources::{Sources, VISIBLE, at},
 };

@@ -125,7 +125,7 @@ impl Effects {
         let mut lists = ListBuilder::new(StringBuilder::new());
         for side in &self.side {
             if let Some(listed) = &side.authored {
-                for name in values.leaves.names(|leaf| listed.contains(&leaf)) {
+                for name in values.leaves.names(|leaf| listed.binary_search(&leaf).is_ok()) {
                     lists.values().append_value(name);
                 }
             }

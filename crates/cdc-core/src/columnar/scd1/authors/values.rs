@@ -11,8 +11,7 @@ use crate::{
     algebra::authorship::Authored,
     columnar::{
         gather::{Column, column_or_null},
-        history::sources::listed,
-        leaves::Leaves,
+        leaves::{Leaves, listed},
         payload::{PayloadOrder, RowRef},
     },
     error::CdcError,
