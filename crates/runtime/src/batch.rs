@@ -23,7 +23,7 @@ use strandline_cdc_core::{
 use strandline_table_formats::{
     contract::{
         BatchStream, CommitOutcome, CommitStamp, Committed, LookupPlan, RowStream, StateVersion, Table,
-        TableChange, WriterId,
+        TableChange, TableSnapshot, WriterId,
     },
     error::{Error as TableError, ErrorKind as TableErrorKind},
     side_state::{SideState, StateSnapshot},
@@ -33,10 +33,14 @@ use crate::{
     analysis::{DELETE, RETRACT, SEQUENCE, SYSTEM_SEQUENCE, TRUNCATE, VALID_TO},
     error::{Error, ErrorKind, Result},
     sources::SourceStream,
+    types::conform,
 };
 
 /// Conflicts with other writers in a row before a batch gives up.
-const ATTEMPTS: usize = 20;
+pub(crate) const ATTEMPTS: usize = 20;
+
+/// Reads of one batch: a narrow one, and wider ones.
+const READS: usize = 4;
 
 /// Who commits, and as what.
 #[derive(Debug, Clone)]
@@ -46,7 +50,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    fn stamp(&self, batch: u64, state: StateVersion) -> CommitStamp {
+    pub(crate) fn stamp(&self, batch: u64, state: StateVersion) -> CommitStamp {
         CommitStamp { writer: self.id.clone(), batch, state, epoch: self.epoch }
     }
 }
@@ -100,17 +104,8 @@ pub(crate) async fn apply_changes(
         let state = side.open(base.state_version()).await?;
         let barriers = stored_barriers(spec, &state)?;
         let hidden = rows_of(state.lookup(&lookup(&plan, &plan.hidden)).await?, spec.side_schema()).await?;
-        let mut wanted = plan.clone();
-        let reconciled = loop {
-            let narrow = narrowed(&base.schema(), wanted.visible.columns.as_deref())?;
-            let visible = rows_of(base.lookup(&lookup(&wanted, &wanted.visible)).await?, &narrow).await?;
-            let (hidden, barriers) = (hidden.clone(), barriers.clone());
-            let complete = wanted.visible.bound.is_none();
-            match spec.reconcile(&Prior { visible, hidden, barriers, complete }, &changes)? {
-                Reconciliation::Done(reconciled) => break reconciled,
-                Reconciliation::ReadMore(more) => wanted = more,
-            }
-        };
+        let known = Known { base: base.as_ref(), hidden, barriers: &barriers };
+        let reconciled = reconcile(spec, &known, &plan, &changes).await?;
         let Reconciled { target, side: hidden_changes, barriers: after, counts } = reconciled;
         outcome.counts = counts;
         if target.is_empty() && hidden_changes.is_empty() && after == barriers {
@@ -129,6 +124,46 @@ pub(crate) async fn apply_changes(
         }
     }
     Err(busy_target())
+}
+
+/// What is known of a target, but for the rows that a plan asks for.
+struct Known<'a> {
+    base: &'a dyn TableSnapshot,
+    hidden: Rows,
+    barriers: &'a Barriers,
+}
+
+/// Reads what the plan asks for and reconciles; a narrow read may not be enough, and is widened then.
+async fn reconcile(
+    spec: &CdcSpec,
+    known: &Known<'_>,
+    plan: &ReadPlan,
+    changes: &ChangeBatch,
+) -> Result<Reconciled> {
+    let mut wanted = plan.clone();
+    for _ in 0..READS {
+        // The table may lack columns that the flow has, and name parts of nested ones otherwise.
+        let schema = narrowed(spec.target_schema(), wanted.visible.columns.as_deref())?;
+        let mut lookup = lookup(&wanted, &wanted.visible);
+        let stored = known.base.schema();
+        if let Some(columns) = &mut lookup.columns {
+            columns.retain(|name| stored.field_with_name(name).is_ok());
+        }
+        let visible = rows_of(known.base.lookup(&lookup).await?, &schema).await?;
+        let visible = Rows { batch: conform(&visible.batch, &schema)?, ids: visible.ids };
+        let prior = Prior {
+            visible,
+            hidden: known.hidden.clone(),
+            barriers: known.barriers.clone(),
+            complete: wanted.visible.bound.is_none(),
+        };
+        match spec.reconcile(&prior, changes)? {
+            Reconciliation::Done(reconciled) => return Ok(reconciled),
+            Reconciliation::ReadMore(more) => wanted = more,
+        }
+    }
+    Err(Error::new(ErrorKind::Internal, "a batch can't be decided from the rows of its keys")
+        .with("reads", READS))
 }
 
 fn change_batch(spec: &CdcSpec, rows: &RecordBatch, pinned: &Pinned) -> Result<ChangeBatch> {
@@ -166,7 +201,7 @@ pub(crate) async fn barriers(target: Target<'_>) -> Result<Barriers> {
     stored_barriers(target.spec, &state)
 }
 
-fn stored_barriers(spec: &CdcSpec, state: &StateSnapshot) -> Result<Barriers> {
+pub(crate) fn stored_barriers(spec: &CdcSpec, state: &StateSnapshot) -> Result<Barriers> {
     match state.barriers() {
         Some(rows) => Ok(Barriers::from_rows(spec, rows)?),
         None => Ok(Barriers::none()),
@@ -183,7 +218,7 @@ fn narrowed(schema: &SchemaRef, columns: Option<&[String]>) -> Result<SchemaRef>
     Ok(Arc::new(schema.project(&places)?))
 }
 
-async fn rows_of(rows: RowStream, schema: &SchemaRef) -> Result<Rows> {
+pub(crate) async fn rows_of(rows: RowStream, schema: &SchemaRef) -> Result<Rows> {
     let parts: Vec<Rows> = rows.try_collect().await?;
     let Some(first) = parts.first() else { return Ok(Rows::empty(Arc::clone(schema))) };
     let batch = concat_batches(&first.batch.schema(), parts.iter().map(|rows| &rows.batch))?;

@@ -17,7 +17,7 @@ const SYSTEM_TIME: &str = "strandline.systemTime";
 /// `refused` (default) or `first`: what a NULL in a field of a struct sequence means.
 const NULL_SEQUENCE_FIELDS: &str = "strandline.nullSequenceFields";
 /// Seconds after which the tombstone of a delete is collected; without it tombstones are kept for ever.
-const TOMBSTONE_SECONDS: &str = "pipelines.cdc.tombstoneGCThresholdInSeconds";
+pub(crate) const TOMBSTONE_SECONDS: &str = "pipelines.cdc.tombstoneGCThresholdInSeconds";
 /// `true` or `false` (default): whether a ONCE flow may start on a target whose old tombstones were collected.
 pub(crate) const ACCEPT_HORIZON: &str = "strandline.acceptHorizon";
 /// Accepted as in published examples; they have no effect on a triggered update of this release.

@@ -14,6 +14,7 @@ use strandline_table_formats::contract::{Table, TableDefinition, TableFormat};
 use crate::{
     analysis::CdcWork,
     error::{Error, ErrorKind, Result},
+    types::storable,
 };
 
 /// Property that holds the [`Recorded`] meaning of a CDC target.
@@ -167,7 +168,7 @@ pub(crate) async fn cdc_target(
         let spec = cdc.with_sequences_in(&recorded.sequence_column)?.unwrap_or_else(|| cdc.spec.clone());
         recorded.check(&Recorded::new(&spec, track_history))?;
         // A column that the source does not have is kept, and not authored; one of another type is refused.
-        let spec = spec.with_target_columns(&cdc.with_shared(&snapshot.schema()))?;
+        let spec = spec.with_target_columns(&cdc.with_shared(&Arc::new(storable(&snapshot.schema()))))?;
         return Ok((table, spec));
     }
     if let Some(peer) = cdc.unknown_peer() {

@@ -41,14 +41,13 @@ fn type_of(sql: &SqlType) -> DataType {
         SqlType::TimestampNtz => DataType::Timestamp(TimeUnit::Microsecond, None),
         SqlType::Struct(fields) => DataType::Struct(fields.iter().map(field_of).collect()),
         SqlType::Array(item) => DataType::List(Arc::new(Field::new_list_field(type_of(item), true))),
-        SqlType::Map(key, value) => {
-            let entries = Fields::from(vec![
-                Field::new("key", type_of(key), false),
-                Field::new("value", type_of(value), true),
-            ]);
-            DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries), false)), false)
-        }
+        SqlType::Map(key, value) => map_type(type_of(key), type_of(value)),
     }
+}
+
+fn map_type(key: DataType, value: DataType) -> DataType {
+    let entries = Fields::from(vec![Field::new("key", key, false), Field::new("value", value, true)]);
+    DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries), false)), false)
 }
 
 /// The schema in which rows of `schema` are stored; every column may be NULL.
@@ -80,7 +79,18 @@ fn storable_type(data_type: &DataType) -> DataType {
         DataType::List(item)
         | DataType::LargeList(item)
         | DataType::ListView(item)
-        | DataType::LargeListView(item) => DataType::List(nested(item)),
+        | DataType::LargeListView(item) => {
+            // Formats call the items of a list, and the entries of a map, by names of their own.
+            DataType::List(Arc::new(Field::new_list_field(storable_type(item.data_type()), true)))
+        }
+        DataType::Map(entry, _) => match entry.data_type() {
+            DataType::Struct(parts) if parts.len() == 2 => {
+                let part =
+                    |at: usize| parts.get(at).map_or(DataType::Null, |part| storable_type(part.data_type()));
+                map_type(part(0), part(1))
+            }
+            _ => data_type.clone(),
+        },
         other => other.clone(),
     }
 }
@@ -100,6 +110,19 @@ pub fn is_lossless(from: &DataType, to: &DataType) -> bool {
     }
     match (from, to) {
         (T::Float32 | T::Int8 | T::Int16 | T::Int32, T::Float64) | (T::Null, _) => true,
+        (T::List(a), T::List(b)) => is_lossless(a.data_type(), b.data_type()),
+        (T::Map(a, _), T::Map(b, _)) => match (a.data_type(), b.data_type()) {
+            (T::Struct(a), T::Struct(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_lossless(a.data_type(), b.data_type()))
+            }
+            _ => false,
+        },
+        (T::Struct(a), T::Struct(b)) => {
+            let fits = |(a, b): (&FieldRef, &FieldRef)| {
+                a.name() == b.name() && is_lossless(a.data_type(), b.data_type())
+            };
+            a.len() == b.len() && a.iter().zip(b).all(fits)
+        }
         (T::Decimal128(p1, s1), T::Decimal128(p2, s2)) => {
             s2 >= s1 && i16::from(*p2) - i16::from(*s2) >= i16::from(*p1) - i16::from(*s1)
         }

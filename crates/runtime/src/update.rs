@@ -1,7 +1,7 @@
 //! How does an update of a pipeline run? The driver: it obeys the scheduler of `strandline-flow-graph`.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -24,6 +24,7 @@ use crate::{
     flow_run::{self, FlowRun},
     properties::RETRIES,
     report::{FlowReport, FlowStatus, Observer, UpdateReport},
+    retention,
 };
 
 /// What every flow of an update needs.
@@ -107,6 +108,7 @@ impl Update {
         let mut scheduler =
             Scheduler::start(self.graph.clone(), &UpdateRequest::refresh_all(), &completions, settings);
         self.obey(&mut scheduler).await?;
+        self.collect_tombstones().await;
         let flows = self.closing_reports(&scheduler);
         let elapsed = self.context.clock.now().saturating_sub(started);
         Ok(UpdateReport { flows, elapsed })
@@ -236,6 +238,24 @@ impl Update {
             (id, report, result.map_err(|error| error.with("flow", &name)))
         });
         Ok(())
+    }
+
+    /// Collects the old tombstones of targets whose properties say so. Failing to is no failure of an update.
+    async fn collect_tombstones(&mut self) {
+        let mut seen = BTreeSet::new();
+        for flow in &self.context.definition.flows {
+            let Some(analysis) = self.analysis.get(&flow.name) else { continue };
+            let Some(age) = analysis.properties.tombstones_expire_after else { continue };
+            if self.context.is_stopped() || !seen.insert(&flow.target) {
+                continue;
+            }
+            if let Err(error) = retention::collect(&self.context, flow, analysis, age).await
+                && let Some(report) = self.reports.get_mut(&flow.name)
+            {
+                let error = error.full_text();
+                report.notice = Some(format!("old tombstones were not collected: {error}"));
+            }
+        }
     }
 
     fn closing_reports(&mut self, scheduler: &Scheduler) -> Vec<FlowReport> {

@@ -95,10 +95,14 @@ impl Small {
         ChangeBatch::of(&self.spec, &input).unwrap()
     }
 
-    fn send_at(&mut self, rows: &[Sent], moment: &Moment) -> Reconciled {
+    fn send_once(&mut self, rows: &[Sent], moment: &Moment) -> Reconciled {
         let batch = self.batch(rows, moment);
-        let done = self.store.apply(&self.spec, &batch, rows.len() as u64).unwrap();
-        let again = self.store.apply(&self.spec, &batch, rows.len() as u64).unwrap();
+        self.store.apply(&self.spec, &batch, rows.len() as u64).unwrap()
+    }
+
+    fn send_at(&mut self, rows: &[Sent], moment: &Moment) -> Reconciled {
+        let done = self.send_once(rows, moment);
+        let again = self.send_once(rows, moment);
         assert!(is_nothing(&again), "C-08: a replay changes nothing");
         done
     }

@@ -11,7 +11,7 @@ use strandline_pipeline_sql::{AutoCdc, SqlExpr};
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    properties::Properties,
+    properties::{Properties, TOMBSTONE_SECONDS},
     types::{is_lossless, storable},
 };
 
@@ -104,6 +104,10 @@ pub(super) fn analyse(
         options.sequence_column = SequenceColumn::KeptColumn(column.clone());
     }
     let spec = CdcSpec::new(&options, &source, sequences.clone())?;
+    if spec.stored_as() == StoredAs::Bitemporal && properties.tombstones_expire_after.is_some() {
+        return Err(Error::new(ErrorKind::Unsupported, "deletes of a bitemporal target are kept for ever")
+            .help(format!("leave out the property {TOMBSTONE_SECONDS}")));
+    }
     let work = CdcWork { spec, options, source, sequences, plain_sequence, shared: None, unknown_peer: None };
     Ok((Arc::new(with_clauses), work))
 }

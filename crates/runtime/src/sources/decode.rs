@@ -239,9 +239,8 @@ fn fit(batch: &RecordBatch, schema: &SchemaRef, name: &str) -> Result<RecordBatc
         .iter()
         .map(|field| match batch.column_by_name(field.name()) {
             None => Ok(arrow_array::new_null_array(field.data_type(), batch.num_rows())),
-            Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
             Some(column) if crate::types::is_lossless(column.data_type(), field.data_type()) => {
-                Ok(arrow_cast::cast(column, field.data_type())?)
+                crate::types::cast_exactly(column, field).map_err(|error| error.with("file", name))
             }
             Some(column) => Err(Error::new(ErrorKind::Data, "a column has another type than before")
                 .with("file", name)

@@ -73,6 +73,57 @@ async fn killing_the_process_at_any_store_operation_changes_nothing() {
     eprintln!("{operations} operations, each failed before and after it landed");
 }
 
+/// A bitemporal target whose system time is monotonic, one with partial updates, and one that is truncated and forgets
+/// its tombstones at once.
+const EVERY_SHAPE: &str = "
+    SET pipelines.maxFlowRetryAttempts = 0;
+    CREATE STREAMING TABLE believed TBLPROPERTIES ('strandline.systemTime' = 'monotonic');
+    CREATE FLOW believed AS AUTO CDC INTO believed
+      FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, seq BIGINT, op STRING, v BIGINT', maxFilesPerTrigger => 1)
+      KEYS (k) APPLY AS DELETE WHEN op = 'D' SEQUENCE BY seq SYSTEM SEQUENCE BY seq + v COLUMNS * EXCEPT (op, seq) STORED AS BITEMPORAL;
+    CREATE STREAMING TABLE parts;
+    CREATE FLOW parts DEPENDS ON (believed) AS AUTO CDC INTO parts
+      FROM (SELECT k, seq, op, CASE WHEN seq % 2 = 0 THEN v END AS even, CASE WHEN seq % 2 = 1 THEN v END AS odd
+            FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, seq BIGINT, op STRING, v BIGINT', maxFilesPerTrigger => 1))
+      KEYS (k) IGNORE NULL UPDATES APPLY AS DELETE WHEN op = 'D' SEQUENCE BY seq COLUMNS * EXCEPT (op, seq) STORED AS SCD TYPE 2;
+    CREATE STREAMING TABLE emptied TBLPROPERTIES ('pipelines.cdc.tombstoneGCThresholdInSeconds' = '0');
+    CREATE FLOW emptied DEPENDS ON (parts) AS AUTO CDC INTO emptied
+      FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, seq BIGINT, op STRING, v BIGINT', maxFilesPerTrigger => 1)
+      KEYS (k) APPLY AS DELETE WHEN op = 'D' APPLY AS TRUNCATE WHEN seq = 5 SEQUENCE BY seq COLUMNS * EXCEPT (op, seq) STORED AS SCD TYPE 1;";
+
+async fn tables_of_every_shape(bench: &Bench) -> Vec<Vec<JsonRow>> {
+    let mut tables = Vec::new();
+    for sql in [
+        "SELECT * FROM believed ORDER BY k, __START_AT, __SYSTEM_START_AT, v",
+        "SELECT * FROM parts ORDER BY k, __START_AT",
+        "SELECT * FROM emptied ORDER BY k",
+    ] {
+        tables.push(bench.rows(sql).await);
+    }
+    tables
+}
+
+#[tokio::test]
+async fn killing_the_process_changes_nothing_of_any_shape() {
+    let (undisturbed, store) = bench();
+    undisturbed.succeed(EVERY_SHAPE).await;
+    let operations = store.faults().count();
+    let expected = tables_of_every_shape(&undisturbed).await;
+    assert!(expected.iter().all(|rows| !rows.is_empty()), "{expected:?}");
+    let every = if cfg!(slow) { 1 } else { 9 };
+    for (offset, fault) in [(1, Fault::Before), (5, Fault::After)] {
+        for n in (offset..=operations).step_by(every) {
+            let (bench, store) = bench();
+            store.faults().add(Rule::nth(n, fault).and_dies());
+            drop(bench.run(EVERY_SHAPE).await);
+            store.faults().revive();
+            bench.succeed(EVERY_SHAPE).await;
+            let found = tables_of_every_shape(&bench).await;
+            assert_eq!(found, expected, "killed {fault:?} at operation {n}: {:?}", store.faults().trace());
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_is_lost_is_settled_by_looking() {
     // The commit lands, its answer does not arrive, and the process lives on.

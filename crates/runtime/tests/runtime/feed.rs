@@ -53,14 +53,25 @@ fn feed() -> Vec<Json> {
 }
 
 const FLOW: &str = "FROM STREAM read_files('in/*.json', format => 'json', maxFilesPerTrigger => 1,
-    schema => 'path STRING, op STRING, mode STRING, blob STRING, n BIGINT')
-    KEYS (path) APPLY AS DELETE WHEN op = 'D' SEQUENCE BY n COLUMNS (path, mode, blob)";
+    schema => 'path STRING, op STRING, mode STRING, blob STRING, n BIGINT, authored_at TIMESTAMP, committed_at TIMESTAMP')
+    KEYS (path) APPLY AS DELETE WHEN op = 'D' COLUMNS (path, mode, blob)";
+
+/// Tables that are made of the feed: by the order of recording, by business time, and by business and system time.
+const TABLES: [&str; 4] = ["now", "was", "was_authored", "believed"];
 
 fn pipeline() -> String {
-    format!(
-        "CREATE STREAMING TABLE now; CREATE FLOW now AS AUTO CDC INTO now {FLOW} STORED AS SCD TYPE 1;
-         CREATE STREAMING TABLE was; CREATE FLOW was AS AUTO CDC INTO was {FLOW} STORED AS SCD TYPE 2;"
-    )
+    let clauses = [
+        "SEQUENCE BY n STORED AS SCD TYPE 1",
+        "SEQUENCE BY n STORED AS SCD TYPE 2",
+        "SEQUENCE BY authored_at STORED AS SCD TYPE 2",
+        "SEQUENCE BY authored_at SYSTEM SEQUENCE BY committed_at STORED AS BITEMPORAL",
+    ];
+    let flow = |(table, clauses): (&str, &str)| {
+        format!(
+            "CREATE STREAMING TABLE {table}; CREATE FLOW {table} AS AUTO CDC INTO {table} {FLOW} {clauses};"
+        )
+    };
+    TABLES.into_iter().zip(clauses).map(flow).collect()
 }
 
 fn plain(rows: Vec<Row>) -> Vec<BTreeMap<String, String>> {
@@ -92,25 +103,36 @@ fn plain_json(rows: Vec<JsonRow>) -> Vec<BTreeMap<String, String>> {
     rows
 }
 
-/// What the reference model makes of the feed, by `n`.
-fn expected(feed: &[Json], folder: &std::path::Path) -> [Vec<BTreeMap<String, String>>; 2] {
+/// What the reference model makes of the feed.
+fn expected(feed: &[Json], folder: &std::path::Path) -> Vec<Vec<BTreeMap<String, String>>> {
     let file = folder.join("feed.jsonl");
     let lines: Vec<String> = feed.iter().map(ToString::to_string).collect();
-    fs::write(
-        &file,
-        lines.join(
-            "
-",
-        ),
-    )
-    .unwrap();
-    let events: Vec<_> =
-        real_feed::load(&file).unwrap().iter().map(|row| row.event(Clock::Recorded)).collect();
-    [plain(reference::scd1(&["path"], &events)), plain(reference::scd2(&["path"], &events, None))]
+    fs::write(&file, lines.join("\n")).unwrap();
+    let rows = real_feed::load(&file).unwrap();
+    let events = |clock: Clock| rows.iter().map(|row| row.event(clock)).collect::<Vec<_>>();
+    let keys = ["path"];
+    vec![
+        plain(reference::scd1(&keys, &events(Clock::Recorded))),
+        plain(reference::scd2(&keys, &events(Clock::Recorded), None)),
+        plain(reference::scd2(&keys, &events(Clock::Authored), None)),
+        plain(reference::bitemporal(&keys, &events(Clock::Both))),
+    ]
 }
 
-async fn tables(bench: &Bench) -> [Vec<BTreeMap<String, String>>; 2] {
-    [plain_json(bench.rows("SELECT * FROM now").await), plain_json(bench.rows("SELECT * FROM was").await)]
+async fn tables(bench: &Bench) -> Vec<Vec<BTreeMap<String, String>>> {
+    let mut tables = Vec::new();
+    for table in TABLES {
+        tables.push(plain_json(bench.rows(&format!("SELECT * FROM {table}")).await));
+    }
+    tables
+}
+
+fn check(found: &[Vec<BTreeMap<String, String>>], expected: &[Vec<BTreeMap<String, String>>], how: &str) {
+    for ((table, found), expected) in TABLES.iter().zip(found).zip(expected) {
+        let first = found.iter().zip(expected).find(|(found, expected)| found != expected);
+        let lengths = (found.len(), expected.len());
+        assert!(found == expected, "{table} {how}: {lengths:?} rows, the first that differ: {first:?}");
+    }
 }
 
 #[tokio::test]
@@ -118,10 +140,11 @@ async fn law_1_a_feed_in_one_batch_in_fifty_shuffled_ones_and_twice() {
     let feed = feed();
     let one = Bench::new(Format::Delta);
     let expected = expected(&feed, one.path());
-    assert!(expected[1].len() > expected[0].len() && expected[0].len() > 50, "the feed has a history");
+    let lengths: Vec<usize> = expected.iter().map(Vec::len).collect();
+    assert!(lengths[0] > 50 && lengths[1] > lengths[0] && lengths[3] > lengths[2], "a history: {lengths:?}");
     one.file("in/0.json", &feed);
     one.succeed(&pipeline()).await;
-    assert!(tables(&one).await == expected, "in one batch");
+    check(&tables(&one).await, &expected, "in one batch");
 
     let mut shuffled = feed.clone();
     let mut random = Random(42);
@@ -133,10 +156,12 @@ async fn law_1_a_feed_in_one_batch_in_fifty_shuffled_ones_and_twice() {
         fifty.file(&format!("in/{number:02}.json"), batch);
     }
     fifty.succeed(&pipeline()).await;
-    assert!(tables(&fifty).await == expected, "in fifty shuffled batches");
+    check(&tables(&fifty).await, &expected, "in fifty shuffled batches");
 
     one.file("in/1.json", &shuffled);
     one.succeed(&pipeline()).await;
-    assert!(tables(&one).await == expected, "twice");
-    assert_eq!(one.version("now").await, 1, "what is known changes nothing");
+    check(&tables(&one).await, &expected, "twice");
+    for table in TABLES {
+        assert_eq!(one.version(table).await, 1, "what is known changes nothing of {table}");
+    }
 }

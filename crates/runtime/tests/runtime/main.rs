@@ -9,6 +9,7 @@
 )]
 
 mod as_of;
+mod clauses;
 mod conflicts;
 mod crash;
 mod errors;

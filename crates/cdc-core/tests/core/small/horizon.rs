@@ -1,8 +1,11 @@
 //! Tombstones that expire, and the horizon that they leave (A-4, C-71).
 
+use std::collections::BTreeSet;
+
 use arrow_array::{UInt64Array, cast::AsArray, types::Int64Type};
+use proptest::{collection::vec, prelude::*};
 use strandline_cdc_core::{BarrierKind, CdcOptions, Rows, StoredAs};
-use strandline_testkit::reference::Op;
+use strandline_testkit::reference::{Op, Row, Value};
 
 use super::{Moment, Sent, Small, down, numbers, up};
 
@@ -130,4 +133,46 @@ fn a4_a_tombstone_below_a_truncate_goes_without_a_trace() {
     assert_eq!((collect(&mut table, 0), horizon(&table)), (0, None));
     table.send(&[up("a", 6, 1)]);
     assert_eq!(table.shown(["v"]), Vec::<[Option<i64>; 1]>::new(), "the truncate defeats it");
+}
+
+/// Batches, and after each perhaps a moment before which what was applied is collected.
+fn histories() -> impl Strategy<Value = Vec<(Vec<Sent>, Option<i64>)>> {
+    let event = (0..3_usize, 0..8_i64, 0..3_i64).prop_map(|(key, seq, v)| {
+        let key = ["a", "b", "c"][key];
+        if v == 0 { down(key, seq) } else { up(key, seq, v) }
+    });
+    let collected = proptest::option::weighted(0.5, 0..12_i64);
+    vec((vec(event, 1..4), collected), 1..10)
+}
+
+/// The current rows that the events make when nothing is collected, without their sequence.
+fn current(table: &Small) -> BTreeSet<(String, i64)> {
+    let rows = crate::shapes::rows(&table.store.target.batch);
+    let open = rows.into_iter().filter(|row| row.get("__END_AT").is_none_or(Value::is_null));
+    let cells = |row: Row| match (&row["k"], &row["v"]) {
+        (Value::Text(key), Value::Int(v)) => (key.clone(), *v),
+        other => panic!("{other:?}"),
+    };
+    open.map(cells).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Events can be lost behind the horizon, but nothing that was deleted comes back.
+    #[test]
+    fn a4_a_row_beside_a_horizon_is_one_without(history in histories()) {
+        for stored_as in SHAPES {
+            let (mut collecting, mut keeping) = (table(stored_as), table(stored_as));
+            for ((batch, collected), at) in history.iter().zip(0..) {
+                // Not twice: an event that was dropped counts once its key has a current row.
+                collecting.send_once(batch, &applied(at));
+                keeping.send_once(batch, &applied(at));
+                prop_assert!(current(&collecting).is_subset(&current(&keeping)), "{}", stored_as);
+                if let Some(before) = collected {
+                    collect(&mut collecting, *before);
+                }
+            }
+        }
+    }
 }
