@@ -28,22 +28,12 @@ fn run(folder: &str) -> usize {
 
 #[test]
 fn the_worked_tables() {
-    assert!(run("worked") >= 22);
-}
-
-#[test]
-fn the_worked_tables_of_later_shapes() {
-    assert!(run("worked-next") >= 35);
+    assert!(run("worked") >= 57);
 }
 
 #[test]
 fn the_cases_that_agree_with_spark() {
-    assert!(run("spark") >= 70);
-}
-
-#[test]
-fn the_cases_of_ignore_null() {
-    assert_eq!(run("spark-next"), 9);
+    assert!(run("spark") >= 85);
 }
 
 #[test]

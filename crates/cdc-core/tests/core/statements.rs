@@ -9,7 +9,7 @@ use strandline_testkit::scenario;
 
 use crate::scenarios::outcomes;
 
-const FOLDERS: [&str; 5] = ["worked", "worked-next", "reports", "spark", "spark-next"];
+const FOLDERS: [&str; 3] = ["worked", "reports", "spark"];
 
 /// The scenario files hold, whichever folder they lie in.
 fn hold(names: &[&str]) {

@@ -172,22 +172,12 @@ fn run_folder(folder: &str, at_least: usize) {
 
 #[test]
 fn worked_tables_come_out_of_pipelines_on_every_format() {
-    run_folder("worked", 22);
-}
-
-#[test]
-fn worked_tables_of_every_shape_come_out_of_pipelines_on_every_format() {
-    run_folder("worked-next", 10);
+    run_folder("worked", 32);
 }
 
 #[test]
 fn spark_cases_come_out_of_pipelines_on_every_format() {
-    run_folder("spark", 70);
-}
-
-#[test]
-fn ignore_null_cases_come_out_of_pipelines_on_every_format() {
-    run_folder("spark-next", 5);
+    run_folder("spark", 75);
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// A folder of this repository's scenarios: `worked`, `worked-next`, `reports`, `spark`, `spark-next`.
+/// A folder of this repository's scenarios: `worked`, `reports`, `spark`.
 pub fn directory(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name)
 }

@@ -282,22 +282,12 @@ fn check(folder: &str, at_least: usize) {
 
 #[test]
 fn worked_tables_agree_with_the_reference() {
-    check("worked", 1);
-}
-
-#[test]
-fn worked_tables_of_later_shapes_agree_with_the_reference() {
-    check("worked-next", 1);
+    check("worked", 57);
 }
 
 #[test]
 fn spark_cases_agree_with_the_reference() {
-    check("spark", 1);
-}
-
-#[test]
-fn spark_cases_of_later_shapes_agree_with_the_reference() {
-    check("spark-next", 9);
+    check("spark", 85);
 }
 
 #[test]
