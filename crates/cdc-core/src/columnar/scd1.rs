@@ -178,9 +178,11 @@ impl<'a> Input<'a> {
             .collect();
         let payload_fields: Vec<_> =
             spec.payload_by_name.iter().filter_map(|&i| spec.kept.fields().get(i)).collect();
+        // Rows from before a column came lack it, whatever was asked for; the sequence is asked for anyway.
+        let mut others =
+            payload_fields.iter().filter(|field| field.name() != spec.sequence_column_name()).peekable();
         let has = |field: &&FieldRef| prior.visible.batch.column_by_name(field.name()).is_some();
-        // Rows from before a column came lack it, whatever was asked for.
-        let wide = payload_fields.is_empty() || payload_fields.iter().any(has);
+        let wide = others.peek().is_none() || others.any(has);
         let values = |rows: &RecordBatch| -> Result<Vec<ArrayRef>, CdcError> {
             payload_fields.iter().map(|f| column_or_null(rows, f)).collect()
         };

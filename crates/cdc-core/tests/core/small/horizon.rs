@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use arrow_array::{UInt64Array, cast::AsArray, types::Int64Type};
+use arrow_schema::{DataType, Field, Schema};
 use proptest::{collection::vec, prelude::*};
-use strandline_cdc_core::{BarrierKind, CdcOptions, Rows, StoredAs};
+use strandline_cdc_core::{BarrierKind, CdcOptions, CdcSpec, Rows, StoredAs};
 use strandline_testkit::reference::{Op, Row, Value};
 
 use super::{Moment, Sent, Small, down, numbers, up};
@@ -120,9 +121,15 @@ fn a4_tombstones_are_kept_for_ever_unless_they_expire() {
 
 #[test]
 fn a4_bitemporal_never_collects() {
-    let mut table = table(StoredAs::Bitemporal);
-    table.send_at(&[down("a", 5).known(1)], &applied(1000));
-    assert_eq!((collect(&mut table, i64::MAX), kept(&table)), (0, vec![[Some(5)]]));
+    let options = CdcOptions {
+        keys: vec!["k".to_owned()],
+        stored_as: StoredAs::Bitemporal,
+        tombstones_expire: true,
+        ..CdcOptions::default()
+    };
+    let source = Schema::new(vec![Field::new("k", DataType::Int64, true)]);
+    let error = CdcSpec::new(&options, &source, (&DataType::Int64, &DataType::Int64)).unwrap_err();
+    assert!(error.to_string().contains("AUTOCDC_TOMBSTONES_OF_BITEMPORAL"), "{error}");
 }
 
 #[test]
