@@ -316,3 +316,7 @@ impl<Row: Copy> Ties<Row> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "authorship_tests.rs"]
+mod tests;

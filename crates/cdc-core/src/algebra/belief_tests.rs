@@ -59,3 +59,36 @@ fn what_is_learned_at_one_moment_is_one_change() {
 fn an_event_that_changes_no_belief_adds_no_row() {
     assert_eq!(table(vec![told(0, 1, 1), told(5, 2, 1), delete(9, 1)], 0), [(0, Some(9), 1, 1, None)]);
 }
+
+/// At how many sequences `late` may have changed something, after `before`; rows have two leaves.
+fn refilled(before: &[Told<u8>], late: &Told<u8>) -> usize {
+    let same = |a: &Filled<u8>, b: &Filled<u8>| (0..2).all(|leaf| a.leaf(leaf) == b.leaf(leaf));
+    let values = Values { leaves: 2, null: 0, same };
+    let mut walk = Walk {
+        values: &values,
+        nodes: BTreeMap::new(),
+        bounds: BTreeMap::new(),
+        shown: BTreeMap::new(),
+        ended: Vec::new(),
+    };
+    walk.start(before);
+    let node = walk.nodes.get_mut(&late.at).expect("a known sequence");
+    node.step.take(late.op, late.write.as_ref());
+    let mut changed = BTreeSet::new();
+    walk.refill(late.at, &mut changed);
+    changed.len()
+}
+
+#[test]
+fn a_late_event_goes_no_further_than_what_it_changes() {
+    let leaf = |at: Ordinal, leaf: usize| Told {
+        write: Some(Write { whole: None, leaves: vec![(leaf, 2)] }),
+        ..told(at, 1, 0)
+    };
+    let chain: Vec<_> = [told(0, 1, 1)].into_iter().chain((1..100).map(|at| leaf(at, 0))).collect();
+    assert_eq!(refilled(&chain, &leaf(0, 0)), 2, "the next event writes the leaf itself");
+    assert_eq!(refilled(&chain, &leaf(0, 1)), 100, "all others inherit the leaf");
+    let retract = |at: Ordinal| Told { op: Op::Retract, ..delete(at, 1) };
+    let nothing: Vec<_> = (0..100).map(retract).collect();
+    assert_eq!(refilled(&nothing, &delete(0, 2)), 2, "no row before, and none after");
+}
