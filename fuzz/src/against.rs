@@ -1,6 +1,6 @@
 //! Is each shape what the reference model says, after every batch of every arrival?
 
-use strandline_cdc_core::{CdcOptions, ColumnSelection, OnStale, SnapshotRules, StoredAs};
+use strandline_cdc_core::{CdcOptions, ColumnSelection, SnapshotRules, StoredAs};
 use strandline_testkit::{
     generate::{Authoring, Delivery, Domain},
     reference::{Event, Row},
@@ -12,9 +12,10 @@ use crate::{
     shapes::{Shape, is_nothing},
 };
 
-/// Every snapshot counts, and one that is stale is refused.
-const ANY: SnapshotRules =
-    SnapshotRules { max_delete_fraction: 1.0, guard_from_rows: 0, on_stale: OnStale::Refuse };
+/// Every snapshot counts, but a stale one.
+fn any() -> SnapshotRules {
+    SnapshotRules { max_delete_fraction: 1.0, guard_from_rows: 0, ..SnapshotRules::default() }
+}
 
 /// Lists of tracked columns of a domain with `a` and another column.
 fn tracked(setting: u8, other: &'static str) -> Option<Vec<&'static str>> {
@@ -113,10 +114,10 @@ fn series(deliveries: &Deliveries, domain: &Domain, stored_as: StoredAs, tracked
     let mut known = Vec::new();
     for image in deliveries.images(domain) {
         known.extend(image.events());
-        drop(flow.snapshot(&image, &ANY).expect("a new version is taken"));
+        drop(flow.snapshot(&image, &any()).expect("a new version is taken"));
         assert_eq!(unsequenced(flow.target()), unsequenced(flow.expected(&known)), "of {known:#?}");
         assert_eq!(flow.store.side.batch.num_rows(), 0, "a snapshot flow needs no side rows");
-        assert!(flow.snapshot(&image, &ANY).is_err(), "a version is taken once");
+        assert!(flow.snapshot(&image, &any()).is_err(), "a version is taken once");
     }
 }
 
@@ -131,7 +132,7 @@ fn hybrid(deliveries: &Deliveries, domain: &Domain) {
                 changes.extend(events.iter().cloned());
                 drop(flow.apply(events));
             }
-            Delivery::Snapshot(image) => drop(flow.snapshot(image, &ANY).expect("a new version is taken")),
+            Delivery::Snapshot(image) => drop(flow.snapshot(image, &any()).expect("a new version is taken")),
         }
         assert_eq!(unsequenced(flow.target()), unsequenced(flow.expected(&known)), "of {all:#?}");
     }

@@ -80,7 +80,12 @@ impl Stored {
     fn snapshot(&self, prior: &Prior) -> std::result::Result<(), CdcError> {
         let version = self.sequence.slice(0, self.sequence.len().min(1));
         let image = SnapshotBatch::new(&self.spec, &self.source, &version)?;
-        let rules = SnapshotRules { max_delete_fraction: 0.5, guard_from_rows: 3, on_stale: OnStale::Skip };
+        let rules = SnapshotRules {
+            max_delete_fraction: 0.5,
+            guard_from_rows: 3,
+            on_stale: OnStale::Skip,
+            ..SnapshotRules::default()
+        };
         self.sane(prior, &self.spec.reconcile_snapshot(prior, &image, &rules)?);
         Ok(())
     }
