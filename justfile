@@ -33,6 +33,10 @@ bench:
 deny:
     cargo deny check bans licenses sources
 
-# Rewrite nothing, but say which mutants of the algebra no test notices.
+# Inputs that nobody thought of, for some seconds each: one target of fuzz/fuzz_targets, or all.
+fuzz target="all" seconds="60":
+    fuzz/run {{target}} {{seconds}}
+
+# Rewrite nothing, but say which mutants of the algebra no test notices. What is examined stands in .cargo/mutants.toml.
 mutants:
-    cargo mutants -p strandline-cdc-core --file 'crates/cdc-core/src/algebra/**'
+    cargo mutants --jobs 1
