@@ -49,7 +49,8 @@ pub enum Fact {
 }
 
 impl Fact {
-    pub(crate) const ALL: [Self; 6] = [
+    /// All of them.
+    pub const ALL: [Self; 6] = [
         Self::Keys,
         Self::StoredAs,
         Self::SequenceType,
@@ -108,19 +109,22 @@ impl Definition {
     fn same(&self, fact: Fact, other: &Self) -> bool {
         match fact {
             // A key is a set of columns; it identifies the same rows in any order.
-            Fact::Keys => {
-                let sorted = |keys: &[(String, DataType)]| {
-                    let mut keys = keys.to_vec();
-                    keys.sort_by(|a, b| a.0.cmp(&b.0));
-                    keys
-                };
-                sorted(&self.keys) == sorted(&other.keys)
-            }
+            Fact::Keys => sorted(&self.keys) == sorted(&other.keys),
             Fact::StoredAs => self.stored_as == other.stored_as,
             Fact::SequenceType => self.sequence_type == other.sequence_type,
             Fact::SystemType => self.system_type == other.system_type,
             Fact::Tracked => self.tracked == other.tracked,
             Fact::SequenceColumn => self.sequence_column == other.sequence_column,
+        }
+    }
+
+    /// What a fact says in a form that is equal for definitions which agree on it: to be stored, and compared later.
+    pub fn canonical_text(&self, fact: Fact) -> String {
+        match fact {
+            Fact::Keys => Self { keys: sorted(&self.keys), ..self.clone() }.text(fact),
+            Fact::StoredAs | Fact::SequenceType | Fact::SystemType | Fact::Tracked | Fact::SequenceColumn => {
+                self.text(fact)
+            }
         }
     }
 
@@ -134,6 +138,12 @@ impl Definition {
             Some(fact) => Err(CdcError::Drift { fact, recorded: self.text(fact), now: now.text(fact) }),
         }
     }
+}
+
+fn sorted(keys: &[(String, DataType)]) -> Vec<(String, DataType)> {
+    let mut keys = keys.to_vec();
+    keys.sort_by(|a, b| a.0.cmp(&b.0));
+    keys
 }
 
 impl CdcSpec {

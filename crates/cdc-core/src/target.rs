@@ -51,13 +51,13 @@ pub struct Disagreement {
 }
 
 impl Target {
-    /// Admits flows to a target; the order in which they are given does not matter.
+    /// Admits flows to a target. Their order matters for the order of its columns alone.
     ///
     /// # Errors
     /// Every [`Disagreement`] that there is: between the first flow and each other one, and of a hybrid target.
     pub fn admit(flows: &[FlowTerms]) -> Result<Self, Vec<Disagreement>> {
         let mut flows: Vec<&FlowTerms> = flows.iter().collect();
-        flows.sort_by(|a, b| (a.is_snapshot, &a.name).cmp(&(b.is_snapshot, &b.name)));
+        flows.sort_by_key(|flow| flow.is_snapshot);
         let Some((first, others)) = flows.split_first() else {
             return Ok(Self {
                 definition: Definition {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-/// Keeps SCD type 1 and type 2 tables right from change events: pipelines in SQL, tables in open lakehouse formats.
+/// Keeps SCD type 1, SCD type 2 and bitemporal tables right from change events: pipelines in SQL, tables in open lakehouse formats.
 #[derive(Debug, Parser)]
 #[command(name = "strandline", version, about, max_term_width = 110)]
 pub(crate) struct Args {

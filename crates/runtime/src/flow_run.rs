@@ -114,9 +114,8 @@ impl<'a> FlowRun<'a> {
         // Two flows of one target must not both create it.
         let turn = context.turn(&flow.target).lock_owned().await;
         let (table, spec) = match (&analysis.work, &flow.kind) {
-            (Work::Cdc(work), FlowKind::AutoCdc(cdc)) => {
-                let tracked = &cdc.options.track_history;
-                let (table, spec) = target::cdc_target(format, &flow.target, work, tracked, about).await?;
+            (Work::Cdc(work), FlowKind::AutoCdc(_)) => {
+                let (table, spec) = target::cdc_target(format, &flow.target, work, about).await?;
                 (table, Some(spec))
             }
             _ => (target::append_target(format, &flow.target, &analysis.target, about).await?, None),

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use strandline_cdc_core::BarrierKind;
-use strandline_pipeline_sql::{FlowDefinition, FlowKind};
+use strandline_pipeline_sql::FlowDefinition;
 use strandline_table_formats::contract::{CommitOutcome, LookupPlan, TableChange, WriterId};
 
 use crate::{
@@ -34,13 +34,12 @@ pub(crate) async fn collect(
     analysis: &FlowAnalysis,
     age: Duration,
 ) -> Result<()> {
-    let (Work::Cdc(work), FlowKind::AutoCdc(cdc)) = (&analysis.work, &flow.kind) else { return Ok(()) };
+    let Work::Cdc(work) = &analysis.work else { return Ok(()) };
     let format = context.format.as_ref();
     if format.open(&flow.target).await?.is_none() || history_is_missing(context, &flow.target).await? {
         return Ok(());
     }
-    let tracked = &cdc.options.track_history;
-    let (table, spec) = target::cdc_target(format, &flow.target, work, tracked, About::default()).await?;
+    let (table, spec) = target::cdc_target(format, &flow.target, work, About::default()).await?;
     let side = flow_run::side_state(context, &flow.target, Some(&spec));
     let id = WriterId { pipeline: context.pipeline.clone(), flow: COLLECTOR.to_owned(), incarnation: 0 };
     let writer = Writer { id, epoch: context.epoch };

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_schema::SchemaRef;
 use serde::{Deserialize, Serialize};
-use strandline_cdc_core::{CdcSpec, ColumnSelection};
+use strandline_cdc_core::{CdcSpec, Definition, Fact};
 use strandline_table_formats::contract::{Table, TableDefinition, TableFormat};
 
 use crate::{
@@ -19,42 +19,19 @@ use crate::{
 
 /// Property that holds the [`Recorded`] meaning of a CDC target.
 const PROPERTY: &str = "strandline.cdc";
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// What the history of a CDC target was built with.
+/// What the history of a CDC target was built with: its [`Definition`], fact by fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Recorded {
     format: u32,
-    keys: Vec<(String, String)>,
-    stored_as: String,
-    sequence_type: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    system_sequence_type: Option<String>,
-    /// The tracked columns, sorted; `None` for "every kept column", which grows with the source.
-    tracked: Option<Vec<String>>,
-    sequence_column: String,
+    facts: BTreeMap<String, String>,
 }
 
 impl Recorded {
-    fn new(spec: &CdcSpec, track_history: &ColumnSelection) -> Self {
-        let kept = spec.kept_schema();
-        let type_of = |name: &str| {
-            kept.field_with_name(name).map_or_else(|_| "?".to_owned(), |f| f.data_type().to_string())
-        };
-        let mut keys: Vec<_> =
-            spec.key_names().iter().map(|name| ((*name).to_owned(), type_of(name))).collect();
-        keys.sort();
-        let mut tracked: Vec<String> = spec.tracked_names().into_iter().map(str::to_owned).collect();
-        tracked.sort();
-        Self {
-            format: FORMAT,
-            keys,
-            stored_as: spec.stored_as().to_string(),
-            sequence_type: spec.sequence_type().to_string(),
-            system_sequence_type: spec.system_sequence_type().map(ToString::to_string),
-            tracked: (*track_history != ColumnSelection::All).then_some(tracked),
-            sequence_column: spec.sequence_column_name().to_owned(),
-        }
+    fn new(definition: &Definition) -> Self {
+        let fact = |fact: Fact| (fact.to_string(), definition.canonical_text(fact));
+        Self { format: FORMAT, facts: Fact::ALL.into_iter().map(fact).collect() }
     }
 
     /// What a table records.
@@ -70,46 +47,20 @@ impl Recorded {
         })
     }
 
+    fn text(&self, fact: Fact) -> &str {
+        self.facts.get(&fact.to_string()).map_or("none", String::as_str)
+    }
+
     /// Names what differs, with both sides.
     fn check(&self, now: &Self) -> Result<()> {
-        let print_keys = |keys: &[(String, String)]| {
-            keys.iter().map(|(name, data_type)| format!("{name} {data_type}")).collect::<Vec<_>>().join(", ")
-        };
-        let print_tracked = |tracked: &Option<Vec<String>>| {
-            tracked.as_ref().map_or_else(|| "every column".to_owned(), |names| names.join(", "))
-        };
-        let print_type = |data_type: &Option<String>| data_type.clone().unwrap_or_else(|| "none".to_owned());
-        let facts = [
-            ("KEY_SCHEMA_DRIFT", "keys", print_keys(&self.keys), print_keys(&now.keys)),
-            ("SCD_TYPE_DRIFT", "shape", self.stored_as.clone(), now.stored_as.clone()),
-            ("SEQUENCING_TYPE_DRIFT", "sequence type", self.sequence_type.clone(), now.sequence_type.clone()),
-            (
-                "SYSTEM_SEQUENCING_TYPE_DRIFT",
-                "system sequence type",
-                print_type(&self.system_sequence_type),
-                print_type(&now.system_sequence_type),
-            ),
-            (
-                "TRACK_HISTORY_DRIFT",
-                "tracked columns",
-                print_tracked(&self.tracked),
-                print_tracked(&now.tracked),
-            ),
-            (
-                "SEQUENCE_COLUMN_DRIFT",
-                "sequence column",
-                self.sequence_column.clone(),
-                now.sequence_column.clone(),
-            ),
-        ];
-        match facts.into_iter().find(|(.., before, now)| before != now) {
+        match Fact::ALL.into_iter().find(|fact| self.text(*fact) != now.text(*fact)) {
             None => Ok(()),
-            Some((condition, what, before, now)) => Err(Error::new(
+            Some(fact) => Err(Error::new(
                 ErrorKind::State,
-                format!("AUTOCDC_INVALID_STATE.{condition}: the {what} of the target changed"),
+                format!("{}: the {fact} of the target changed", fact.condition()),
             )
-            .with("recorded", before)
-            .with("now", now)
+            .with("recorded", self.text(fact))
+            .with("now", now.text(fact))
             .help("give the flow and its target new names; a full refresh in place is not built yet")),
         }
     }
@@ -159,14 +110,14 @@ pub(crate) async fn cdc_target(
     format: &dyn TableFormat,
     name: &str,
     cdc: &CdcWork,
-    track_history: &ColumnSelection,
     about: About,
 ) -> Result<(Arc<dyn Table>, CdcSpec)> {
     if let Some(table) = format.open(name).await? {
         let snapshot = table.snapshot().await?;
         let recorded = Recorded::of(snapshot.properties())?;
-        let spec = cdc.with_sequences_in(&recorded.sequence_column)?.unwrap_or_else(|| cdc.spec.clone());
-        recorded.check(&Recorded::new(&spec, track_history))?;
+        let kept_in = recorded.text(Fact::SequenceColumn);
+        let spec = cdc.with_sequences_in(kept_in)?.unwrap_or_else(|| cdc.spec.clone());
+        recorded.check(&Recorded::new(&spec.definition()))?;
         // A column that the source does not have is kept, and not authored; one of another type is refused.
         let spec = spec.with_target_columns(&cdc.with_shared(&Arc::new(storable(&snapshot.schema()))))?;
         return Ok((table, spec));
@@ -181,7 +132,7 @@ pub(crate) async fn cdc_target(
     }
     let spec = cdc.spec.clone();
     let mut properties = about.properties;
-    properties.insert(PROPERTY.to_owned(), serde_json::to_string(&Recorded::new(&spec, track_history))?);
+    properties.insert(PROPERTY.to_owned(), serde_json::to_string(&Recorded::new(&spec.definition()))?);
     let keys = spec.key_names().into_iter().map(str::to_owned).collect();
     let schema = about.columns.unwrap_or_else(|| Arc::clone(spec.target_schema()));
     let table =

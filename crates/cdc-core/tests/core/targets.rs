@@ -61,7 +61,7 @@ fn g09_change_flows_that_agree_share_a_target_whatever_their_columns() {
     let flows = [flow("seed", &narrow), flow("live", &all)];
     let target = Target::admit(&flows).unwrap();
     let names: Vec<&str> = target.columns().fields().iter().map(|field| field.name().as_str()).collect();
-    assert_eq!(names, ["id", "ID", "b", "a"], "the columns of both");
+    assert_eq!(names, ["id", "a", "ID", "b"], "the columns of both");
     assert_eq!(
         target.spec_of(&flows[0]).unwrap().absent_names(),
         ["ID", "b"],

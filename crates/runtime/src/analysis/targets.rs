@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_schema::{Field, Schema, SchemaRef};
-use strandline_cdc_core::{CdcSpec, ColumnSelection, names};
+use strandline_cdc_core::{CdcSpec, FlowTerms, Target, names};
 use strandline_pipeline_sql::{FlowDefinition, FlowKind, PipelineDefinition, StreamingTable};
 
 use super::{FlowAnalysis, Work, table_of, union};
@@ -63,25 +63,19 @@ fn share(writers: &[&FlowDefinition], flows: &mut Flows) {
         }
     }
     let Some(columns) = columns else { return };
-    let mut first: Option<(&FlowDefinition, CdcSpec)> = None;
+    let mut refused = disagreements(writers, flows);
     let mut created: Option<SchemaRef> = None;
     for writer in writers {
         let Some(own) = spec_of(flows, &writer.name).cloned() else { continue };
-        let agreed = match &first {
-            Some((other, theirs)) => check(other, theirs, writer, &own),
-            None => Ok(()),
-        }
-        .and_then(|()| check_types(writers, flows, writer, &own))
-        .and_then(|()| Ok(own.with_target_columns(&columns)?))
-        .and_then(|spec| match &first {
-            Some((other, theirs)) => check_tracked(other, theirs, writer, &spec).map(|()| spec),
-            None => Ok(spec),
-        });
+        let agreed = refused
+            .remove(&writer.name)
+            .map_or(Ok(()), Err)
+            .and_then(|()| check_types(writers, flows, writer, &own))
+            .and_then(|()| Ok(own.with_target_columns(&columns)?));
         match agreed {
             Err(error) => drop(flows.insert(writer.name.clone(), Err(error))),
             Ok(spec) => {
                 let created = created.get_or_insert_with(|| Arc::clone(spec.target_schema()));
-                first.get_or_insert_with(|| (*writer, spec.clone()));
                 if let Some(Ok(analysis)) = flows.get_mut(&writer.name) {
                     analysis.target = Arc::clone(created);
                     if let Work::Cdc(work) = &mut analysis.work {
@@ -119,22 +113,23 @@ fn disagree(
         .help("cast or rename in the query of one of them"))
 }
 
-/// What must be the same whatever columns the flows have.
-fn check(first: &FlowDefinition, theirs: &CdcSpec, second: &FlowDefinition, own: &CdcSpec) -> Result<()> {
-    let keys = |spec: &CdcSpec| {
-        let typed = spec.key_names().into_iter().map(|name| match spec.kept_schema().field_with_name(name) {
-            Ok(field) => format!("{name} {}", field.data_type()),
-            Err(_) => name.to_owned(),
-        });
-        typed.collect::<Vec<_>>().join(", ")
+/// What the flows of a target do not agree on, by the flow that comes later.
+fn disagreements(writers: &[&FlowDefinition], flows: &Flows) -> BTreeMap<String, Error> {
+    let terms = |writer: &&&FlowDefinition| {
+        let spec = spec_of(flows, &writer.name)?.clone();
+        let name = writer.name.clone();
+        Some(FlowTerms { name, spec, is_snapshot: false, has_expectations: false, is_continuous: false })
     };
-    let system =
-        |spec: &CdcSpec| spec.system_sequence_type().map_or_else(|| "none".to_owned(), ToString::to_string);
-    disagree("keys", (first, keys(theirs)), (second, keys(own)))?;
-    disagree("shape", (first, theirs.stored_as().to_string()), (second, own.stored_as().to_string()))?;
-    let sequence = |spec: &CdcSpec| spec.sequence_type().to_string();
-    disagree("type of SEQUENCE BY", (first, sequence(theirs)), (second, sequence(own)))?;
-    disagree("type of SYSTEM SEQUENCE BY", (first, system(theirs)), (second, system(own)))
+    let terms: Vec<FlowTerms> = writers.iter().filter_map(|writer| terms(&writer)).collect();
+    let mut refused = BTreeMap::new();
+    for problem in Target::admit(&terms).err().unwrap_or_default() {
+        let Some(flow) = problem.flows.last().cloned() else { continue };
+        let message = format!("flows {} of one target {}", problem.flows.join(" and "), problem.problem);
+        refused
+            .entry(flow)
+            .or_insert_with(|| Error::new(ErrorKind::Definition, message).help(problem.remedy));
+    }
+    refused
 }
 
 /// A column that several flows have is of one type.
@@ -155,25 +150,6 @@ fn check_types(
         }
     }
     Ok(())
-}
-
-/// A written list of tracked columns is the same set for all; what is tracked by default is what all of them have.
-fn check_tracked(
-    first: &FlowDefinition,
-    theirs: &CdcSpec,
-    second: &FlowDefinition,
-    own: &CdcSpec,
-) -> Result<()> {
-    let tracked = |flow: &FlowDefinition, spec: &CdcSpec| {
-        let written = match &flow.kind {
-            FlowKind::AutoCdc(cdc) => cdc.options.track_history != ColumnSelection::All,
-            _ => false,
-        };
-        let mut names: Vec<&str> = spec.tracked_names();
-        names.sort_unstable();
-        if written { names.join(", ") } else { "every column".to_owned() }
-    };
-    disagree("columns of TRACK HISTORY", (first, tracked(first, theirs)), (second, tracked(second, own)))
 }
 
 /// A declared CDC target must have the columns that its flows give it, the system columns among them (G-15).
