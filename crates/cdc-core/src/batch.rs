@@ -103,7 +103,7 @@ pub struct Lookup {
 pub struct Bound {
     /// Column with sequence values.
     pub column: String,
-    /// One value a key of [`ReadPlan::keys`], in the same order.
+    /// One value a key of [`ReadPlan::keys`], in the same order; one value for all without keys.
     pub at_least: ArrayRef,
     /// Rows of key `i` whose column of this name lies above `until[i]` are not needed either, but for the first of them.
     pub until: Option<(String, ArrayRef)>,
@@ -115,7 +115,8 @@ pub struct Bound {
 pub enum Reconciliation {
     /// What must change.
     Done(Reconciled),
-    /// The narrow read of [`crate::CdcSpec::read_plan`] does not decide a tie: read again with this plan, then reconcile again.
+    /// The plan asked for too little to decide: a tie, an inherited value. Read again with this plan, then reconcile again,
+    /// with [`Prior::complete`] as this plan says.
     ReadMore(ReadPlan),
 }
 

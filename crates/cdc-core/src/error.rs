@@ -55,7 +55,7 @@ pub enum CdcError {
     },
     /// A source column carries a reserved name.
     #[error(
-        "AUTOCDC_RESERVED_COLUMN_NAME_CONFLICT: source column `{column}` carries a name that the engine reserves; rename it in the flow's query"
+        "AUTOCDC_RESERVED_COLUMN_NAME_PREFIX_CONFLICT: source column `{column}` carries a name that the engine reserves; rename it in the flow's query"
     )]
     ReservedColumn {
         /// The column.

@@ -17,15 +17,18 @@
 //! | SCD1 beside snapshots | [`SideKind::Change`] | the key's row was written by a change at the snapshot's version |
 //! | SCD1 beside snapshots | [`SideKind::Snapshot`] | the snapshot's row, where later changes set some columns only |
 //!
+//! A target row that somebody edited by hand is taken as it is, as long as it stands for its event alone; where author rows
+//! stand for it, the next batch of its key puts their values back.
+//!
 //! What holds for every key at once is kept beside the side rows, see [`crate::barriers`].
 //!
 //! A version whose run is a single upsert has no side row.
 //!
 //! # Authors of the columns of an SCD1 row
 //!
-//! A row without author rows was written as a whole by the event at its sequence. That stops being true once the source
-//! lacks a column of the target, because its events do not author that column. From then on the side rows say who
-//! wrote what:
+//! A row without author rows was written as a whole by the event at its sequence. That stops being true under partial
+//! updates, and once the source lacks a column of the target, because its events do not author that column. From
+//! then on the side rows say who wrote what:
 //!
 //! | [`crate::names::AUTHORED`] | the side row stands for | its values |
 //! | --- | --- | --- |

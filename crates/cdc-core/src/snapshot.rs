@@ -7,13 +7,14 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::BooleanBuffer;
 
 use crate::{
-    batch::{ChangeBatch, Lookup, Prior, ReadPlan, Reconciled, check_sequence, kept_rows},
+    batch::{Bound, ChangeBatch, Lookup, Prior, ReadPlan, Reconciled, check_sequence, kept_rows},
     columnar::{
         canonical::{Role, canonical},
         keys::KeyIndex,
         print, snapshot,
     },
     error::CdcError,
+    names,
     spec::{CdcSpec, SequenceColumn, StoredAs},
 };
 
@@ -99,10 +100,15 @@ impl SnapshotBatch {
 }
 
 impl CdcSpec {
-    /// What must be read before [`CdcSpec::reconcile_snapshot`]: every key.
-    pub fn snapshot_plan(&self) -> ReadPlan {
+    /// What must be read before [`CdcSpec::reconcile_snapshot`]: every key, and of an SCD2 target the current versions.
+    pub fn snapshot_plan(&self, image: &SnapshotBatch) -> ReadPlan {
         let everything = Lookup { columns: None, bound: None };
-        ReadPlan { keys: None, visible: everything.clone(), hidden: everything }
+        let current = || {
+            let at_least = ArrayRef::clone(&image.version);
+            Bound { column: names::END_AT.to_owned(), at_least, until: None }
+        };
+        let bound = (self.stored_as != StoredAs::Scd1).then(current);
+        ReadPlan { keys: None, visible: Lookup { columns: None, bound }, hidden: everything }
     }
 
     /// What must change for the target to show a snapshot too. In an SCD1 target changes that are newer than the snapshot

@@ -17,7 +17,8 @@ use super::{
     step::{Filled, Step, Write},
 };
 
-/// An event, settled. Given in the order of system time, then of what they were given as, then of rank.
+/// An event, settled. Given in the order of system time; those of one business sequence within it in the order of what they
+/// were given as, then of rank.
 #[derive(Debug, Clone)]
 pub(crate) struct Told<Row> {
     /// Business sequence.

@@ -27,7 +27,7 @@ impl Shape {
         let rows: Vec<Event> = rows.into_iter().filter(|event| event.op == Op::SnapshotRow).collect();
         let version = array(self.spec.sequence_type(), std::slice::from_ref(&image.version));
         let batch = SnapshotBatch::new(&self.spec, &source(&self.columns, &rows), &version)?;
-        let prior: Prior = self.store.prior(&self.spec.snapshot_plan(), crate::store::Reading::Exact);
+        let prior: Prior = self.store.prior(&self.spec.snapshot_plan(&batch), crate::store::Reading::Exact);
         let done = self.spec.reconcile_snapshot(&prior, &batch, rules)?;
         self.store.keep(&done);
         Ok(done)

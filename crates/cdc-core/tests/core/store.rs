@@ -44,7 +44,16 @@ impl Table {
     /// What the lookup asks for, and rows that `more` wants besides.
     fn read(&self, keys: Option<&RecordBatch>, lookup: &Lookup, more: impl Fn(usize) -> bool) -> Rows {
         let Some(keys) = keys else {
-            return self.projected(lookup, &BooleanArray::from(vec![true; self.ids.len()]));
+            let within = |row: usize| {
+                lookup.bound.as_ref().is_none_or(|Bound { column, at_least, .. }| {
+                    let column = self.batch.column_by_name(column).unwrap();
+                    let compare = make_comparator(column, at_least, SortOptions::default()).unwrap();
+                    column.is_null(row) || compare(row, 0).is_ge()
+                })
+            };
+            let wanted: BooleanArray =
+                (0..self.ids.len()).map(|row| Some(more(row) || within(row))).collect();
+            return self.projected(lookup, &wanted);
         };
         let index = KeyIndex::new(keys.columns()).unwrap();
         let schema = keys.schema();

@@ -70,7 +70,7 @@ impl Subject for Core {
             BatchKind::Snapshot(version) => {
                 let version = array(spec.sequence_type(), std::slice::from_ref(version));
                 let image = SnapshotBatch::new(&spec, &source.rows(), &version).map_err(|e| e.to_string())?;
-                let prior = store.prior(&spec.snapshot_plan(), Reading::Exact);
+                let prior = store.prior(&spec.snapshot_plan(&image), Reading::Exact);
                 let done = spec.reconcile_snapshot(&prior, &image, &SnapshotRules::default());
                 store.keep(&done.map_err(|e| e.to_string())?);
             }
