@@ -95,7 +95,6 @@ pub(crate) async fn apply_changes(
     if changes.is_empty() {
         return Ok(outcome);
     }
-    let plan = spec.read_plan(&changes)?;
     for _ in 0..ATTEMPTS {
         let base = table.snapshot().await?;
         if base.last_batch(&writer.id).is_some_and(|last| last >= number) {
@@ -103,6 +102,12 @@ pub(crate) async fn apply_changes(
         }
         let state = side.open(base.state_version()).await?;
         let barriers = stored_barriers(spec, &state)?;
+        // Another flow may have moved system time on since the plan was made. Nothing of this batch has landed.
+        let changes = match barriers.greatest(BarrierKind::SystemTime) {
+            Some(floor) => changes.clone().learned_from(spec, &floor)?,
+            None => changes.clone(),
+        };
+        let plan = spec.read_plan(&changes)?;
         let hidden = rows_of(state.lookup(&lookup(&plan, &plan.hidden)).await?, spec.side_schema()).await?;
         let known = Known { base: base.as_ref(), hidden, barriers: &barriers };
         let reconciled = reconcile(spec, &known, &plan, &changes).await?;

@@ -67,6 +67,21 @@ pub(crate) async fn completed_at(context: &Context, flow: &str) -> Result<Option
     FlowState::new(&context.store, flow, FIRST_INCARNATION).completed_at().await
 }
 
+/// Refuses to make a target anew that some flow of it has filled: what that flow took is not taken again.
+async fn check_never_filled(context: &Context, flow: &FlowDefinition) -> Result<()> {
+    for writer in context.definition.flows.iter().filter(|writer| writer.target == flow.target) {
+        let (done, _) = FlowState::new(&context.store, &writer.name, FIRST_INCARNATION).last_done().await?;
+        if done > 0 {
+            return Err(Error::new(ErrorKind::State, "the target is gone, although a flow has filled it")
+                .with("table", &flow.target)
+                .with("flow that filled it", &writer.name)
+                .with("batches", done)
+                .help("restore the table; or give its flows and it new names to build it anew"));
+        }
+    }
+    Ok(())
+}
+
 /// Records that a ONCE flow completed.
 pub(crate) async fn complete(context: &Context, flow: &str) -> Result<()> {
     FlowState::new(&context.store, flow, FIRST_INCARNATION).complete(rfc3339(context.clock.now())).await
@@ -98,13 +113,6 @@ impl<'a> FlowRun<'a> {
         if analysis.inferred {
             state.record_schema(&analysis.source_schema).await?;
         }
-        let (done, _) = state.last_done().await?;
-        if done > 0 && context.format.open(&flow.target).await?.is_none() {
-            return Err(Error::new(ErrorKind::State, "the target is gone, although the flow has filled it")
-                .with("table", &flow.target)
-                .with("batches", done)
-                .help("restore the table; or give the flow and its target new names to build it anew"));
-        }
         let about = About {
             columns: Some(Arc::clone(&analysis.target)),
             comment: table.and_then(|table| table.comment.clone()),
@@ -113,6 +121,9 @@ impl<'a> FlowRun<'a> {
         let format = context.format.as_ref();
         // Two flows of one target must not both create it.
         let turn = context.turn(&flow.target).lock_owned().await;
+        if context.format.open(&flow.target).await?.is_none() {
+            check_never_filled(context, flow).await?;
+        }
         let (table, spec) = match (&analysis.work, &flow.kind) {
             (Work::Cdc(work), FlowKind::AutoCdc(_)) => {
                 let (table, spec) = target::cdc_target(format, &flow.target, work, about).await?;

@@ -21,8 +21,10 @@ use crate::{
     update::Context,
 };
 
-/// Who collects, in the stamps of a target. It has a number of its own, so that no batch of a flow is taken for done.
+/// Who collects, in the stamps of a target. It has numbers of its own, so that no batch of a flow is taken for done: no flow
+/// comes to this incarnation, whatever its name is.
 const COLLECTOR: &str = "__strandline_tombstones";
+const COLLECTORS: u64 = u64::MAX;
 
 /// Collects the tombstones of the target of this flow that are older than `age`.
 ///
@@ -41,7 +43,8 @@ pub(crate) async fn collect(
     }
     let (table, spec) = target::cdc_target(format, &flow.target, work, About::default()).await?;
     let side = flow_run::side_state(context, &flow.target, Some(&spec));
-    let id = WriterId { pipeline: context.pipeline.clone(), flow: COLLECTOR.to_owned(), incarnation: 0 };
+    let id =
+        WriterId { pipeline: context.pipeline.clone(), flow: COLLECTOR.to_owned(), incarnation: COLLECTORS };
     let writer = Writer { id, epoch: context.epoch };
     let target = Target { spec: &spec, table: table.as_ref(), side: &side, writer: &writer };
     let before = context.clock.now().saturating_sub(age).as_millis();

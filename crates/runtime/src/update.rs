@@ -108,7 +108,7 @@ impl Update {
         let mut scheduler =
             Scheduler::start(self.graph.clone(), &UpdateRequest::refresh_all(), &completions, settings);
         self.obey(&mut scheduler).await?;
-        self.collect_tombstones().await;
+        self.collect_tombstones(&scheduler).await;
         let flows = self.closing_reports(&scheduler);
         let elapsed = self.context.clock.now().saturating_sub(started);
         Ok(UpdateReport { flows, elapsed })
@@ -240,13 +240,18 @@ impl Update {
         Ok(())
     }
 
-    /// Collects the old tombstones of targets whose properties say so. Failing to is no failure of an update.
-    async fn collect_tombstones(&mut self) {
-        let mut seen = BTreeSet::new();
+    /// Collects the old tombstones of targets whose properties say so. Failing to is no failure of an update. A target that
+    /// some flow of it did not bring up to date keeps them: what that flow has planned may need them.
+    async fn collect_tombstones(&mut self, scheduler: &Scheduler) {
+        let behind = |(id, _): &(FlowId, _)| {
+            !matches!(scheduler.state(*id), Some(FlowState::Completed | FlowState::Idle))
+        };
+        let mut seen: BTreeSet<&str> =
+            self.graph.flows().filter(behind).map(|(_, flow)| flow.target()).collect();
         for flow in &self.context.definition.flows {
             let Some(analysis) = self.analysis.get(&flow.name) else { continue };
             let Some(age) = analysis.properties.tombstones_expire_after else { continue };
-            if self.context.is_stopped() || !seen.insert(&flow.target) {
+            if self.context.is_stopped() || !seen.insert(flow.target.as_str()) {
                 continue;
             }
             if let Err(error) = retention::collect(&self.context, flow, analysis, age).await

@@ -71,6 +71,20 @@ impl ChangeBatch {
         }
     }
 
+    /// The same changes where the target has seen greater system sequences since they were planned: with monotonic system
+    /// time, events that claim to be older than `floor`, an array of length 1, count as learned then.
+    ///
+    /// # Errors
+    /// [`CdcError::SchemaMismatch`] for a floor of another type.
+    pub fn learned_from(mut self, spec: &CdcSpec, floor: &ArrayRef) -> Result<Self, CdcError> {
+        if let Some(system) = self.system.as_mut().filter(|system| {
+            spec.system_time == SystemTime::Monotonic && floor.len() == 1 && !system.at.is_empty()
+        }) {
+            system.at = raised(&system.at, &canonical(floor, Role::Identity)?)?;
+        }
+        Ok(self)
+    }
+
     /// The rows of a snapshot, as changes of an SCD1 target.
     pub(crate) fn of_snapshot(rows: RecordBatch, version: &ArrayRef) -> Result<Self, CdcError> {
         let len = rows.num_rows();

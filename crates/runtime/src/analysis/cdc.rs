@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use datafusion::{dataframe::DataFrame, logical_expr::ident};
+use datafusion::{
+    common::tree_node::{TreeNode, TreeNodeRecursion},
+    dataframe::DataFrame,
+    logical_expr::{Expr, Volatility, ident},
+};
 use strandline_cdc_core::{
     CdcOptions, CdcSpec, ColumnSelection, SequenceColumn, SequenceTypes, StoredAs, names,
 };
@@ -164,7 +168,35 @@ pub(crate) fn change_rows(cdc: &AutoCdc, rows: DataFrame) -> Result<DataFrame> {
             let error = Error::from(e);
             Error::new(ErrorKind::Definition, format!("{clause} can't be understood: {}", error.full_text()))
         })?;
+        check_row_by_row(clause, &parsed)?;
         columns.push(parsed.alias(name));
     }
     Ok(rows.select(columns)?)
+}
+
+/// A clause speaks of one row, and says the same of it whenever it is asked.
+fn check_row_by_row(clause: &str, expression: &Expr) -> Result<()> {
+    let mut wrong = None;
+    expression.apply(|part| {
+        wrong = match part {
+            Expr::AggregateFunction(_) => Some("an aggregate"),
+            Expr::WindowFunction(_) => Some("a window function"),
+            Expr::Unnest(_) => Some("unnest, which makes several rows"),
+            Expr::Placeholder(_) => Some("a placeholder"),
+            Expr::ScalarFunction(call) if call.func.signature().volatility != Volatility::Immutable => {
+                Some("a function whose value changes from call to call, such as now() or random()")
+            }
+            _ => return Ok(TreeNodeRecursion::Continue),
+        };
+        Ok(TreeNodeRecursion::Stop)
+    })?;
+    match wrong {
+        None => Ok(()),
+        Some(what) => Err(Error::new(
+            ErrorKind::Unsupported,
+            format!("{clause} speaks of one row, so it can't hold {what}"),
+        )
+        .with("expression", expression)
+        .help("compute it in the flow's source, and name the column here")),
+    }
 }

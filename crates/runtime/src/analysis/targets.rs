@@ -40,7 +40,9 @@ pub(super) fn agree(definition: &PipelineDefinition, flows: &mut Flows) {
         for writer in writers {
             let checked = match flows.get(&writer.name) {
                 Some(Ok(FlowAnalysis { work: Work::Cdc(cdc), target, .. })) => {
-                    check_declared(table, cdc.spec.sequence_column_name(), target)
+                    // Columns of a flow that could not be understood are not known.
+                    let all_known = cdc.unknown_peer.is_none();
+                    check_declared(table, cdc.spec.sequence_column_name(), target, all_known)
                 }
                 _ => Ok(()),
             };
@@ -153,7 +155,12 @@ fn check_types(
 }
 
 /// A declared CDC target must have the columns that its flows give it, the system columns among them (G-15).
-fn check_declared(table: Option<&StreamingTable>, sequence_column: &str, target: &Schema) -> Result<()> {
+fn check_declared(
+    table: Option<&StreamingTable>,
+    sequence_column: &str,
+    target: &Schema,
+    all_known: bool,
+) -> Result<()> {
     let Some(table) = table.filter(|table| !table.columns.is_empty()) else { return Ok(()) };
     let declared = schema_of(&table.columns);
     for field in target.fields() {
@@ -172,7 +179,7 @@ fn check_declared(table: Option<&StreamingTable>, sequence_column: &str, target:
         .with("needed", field.data_type())
         .help("declare it so, or declare no columns"));
     }
-    for field in declared.fields() {
+    for field in declared.fields().iter().filter(|_| all_known) {
         if target.field_with_name(field.name()).is_err() {
             return Err(Error::new(
                 ErrorKind::Definition,

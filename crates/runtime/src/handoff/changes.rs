@@ -97,10 +97,9 @@ impl ChangeReader {
 
 /// Truncates have no key.
 fn without_truncates(batch: &RecordBatch) -> Result<RecordBatch> {
-    let Some(column) = batch.column_by_name(TRUNCATE) else { return Ok(batch.clone()) };
-    let truncates = column
-        .as_boolean_opt()
-        .ok_or_else(|| Error::new(ErrorKind::Definition, "APPLY AS TRUNCATE WHEN must be a condition"))?;
+    // A condition that is NULL for every row has no type of its own, and holds for none.
+    let condition = batch.column_by_name(TRUNCATE).and_then(|column| column.as_boolean_opt());
+    let Some(truncates) = condition else { return Ok(batch.clone()) };
     let changes = truncates.iter().map(|truncate| Some(truncate != Some(true))).collect();
     Ok(filter_record_batch(batch, &changes)?)
 }

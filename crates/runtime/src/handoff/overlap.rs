@@ -21,6 +21,8 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug, Default)]
 struct Standing {
     last_seeded: Option<Box<[u8]>>,
+    /// Where the last of its seeded rows ends.
+    last_end: Option<Box<[u8]>>,
     first_live: Option<Box<[u8]>>,
     /// Live changes that are not after the last seeded one.
     overlapping: u64,
@@ -68,7 +70,7 @@ impl Overlap {
 
     /// Where seeded rows end, NULL for those that go on.
     pub(super) fn seed_end(&mut self, keys: &[ArrayRef], end: &ArrayRef) -> Result<()> {
-        self.each(keys, end, |standing, end| raise(&mut standing.last_seeded, end)).map(drop)
+        self.each(keys, end, |standing, end| raise(&mut standing.last_end, end)).map(drop)
     }
 
     /// Live changes.
@@ -77,7 +79,9 @@ impl Overlap {
             if standing.first_live.as_deref().is_none_or(|first| sequence < first) {
                 standing.first_live = Some(sequence.into());
             }
-            let overlaps = standing.last_seeded.as_deref().is_some_and(|last| sequence <= last);
+            // A row that ends at 20 holds before 20: a live change at 20 comes after it.
+            let overlaps = standing.last_seeded.as_deref().is_some_and(|last| sequence <= last)
+                || standing.last_end.as_deref().is_some_and(|end| sequence < end);
             standing.overlapping += u64::from(overlaps);
         })?;
         self.unusable_rows += unusable;
@@ -129,7 +133,8 @@ impl Overlap {
             .iter()
             .filter(|(_, standing)| standing.overlapping > 0)
             .filter_map(|(key, standing)| {
-                let (last, first) = (standing.last_seeded.as_deref()?, standing.first_live.as_deref()?);
+                let last = standing.last_seeded.as_deref().max(standing.last_end.as_deref());
+                let (last, first) = (last?, standing.first_live.as_deref()?);
                 Some(Offender { key, last, first, changes: standing.overlapping })
             })
             .take(most)

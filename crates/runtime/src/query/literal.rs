@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use arrow_array::StructArray;
-use arrow_schema::{DataType, FieldRef, Fields, TimeUnit};
+use arrow_schema::{DECIMAL256_MAX_PRECISION, DataType, FieldRef, Fields, TimeUnit};
 use datafusion::common::ScalarValue;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -37,7 +37,7 @@ pub(super) fn fitted(value: &ScalarValue, wanted: &DataType) -> Result<ScalarVal
         Some(moment) => return Ok(moment),
         None => value.cast_to(wanted).map_err(|_| refused(value, wanted).help(advice(wanted)))?,
     };
-    if is_text || comes_back(value, &cast) {
+    if (is_text && is_exact(value, &cast)) || comes_back(value, &cast) {
         Ok(cast)
     } else {
         Err(refused(value, wanted).help("the type can't hold it exactly: give it less precision"))
@@ -105,6 +105,20 @@ fn is_moved(written: &ScalarValue, fits: &ScalarValue) -> bool {
 fn is_bytes(data_type: &DataType) -> bool {
     data_type.is_binary() || matches!(data_type, DataType::FixedSizeBinary(_))
 }
+
+/// Text that stands for a number stands for this very number: more digits than the type has can't be told from others.
+fn is_exact(text: &ScalarValue, cast: &ScalarValue) -> bool {
+    let fine = match cast.data_type() {
+        DataType::Decimal128(_, _) | DataType::Decimal256(_, _) => {
+            DataType::Decimal256(DECIMAL256_MAX_PRECISION, FINEST_SCALE)
+        }
+        _ => return true,
+    };
+    matches!((text.cast_to(&fine), cast.cast_to(&fine)), (Ok(written), Ok(held)) if written == held)
+}
+
+/// Digits after the point that are looked at.
+const FINEST_SCALE: i8 = 38;
 
 /// Casting back gives the value again.
 fn comes_back(value: &ScalarValue, cast: &ScalarValue) -> bool {

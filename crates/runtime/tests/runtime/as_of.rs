@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Decimal128Array, Int64Array, RecordBatch, StringArray};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use futures::{StreamExt, stream};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use strandline_runtime::ErrorKind;
 use strandline_table_formats::{CommitStamp, StateVersion, TableChange, TableDefinition, WriterId};
 
-use crate::pipeline::{Bench, FORMATS};
+use crate::pipeline::{Bench, FORMATS, Format};
 
 /// A table with these rows; a column whose name begins with `__` and that has text becomes a timestamp.
 async fn table(bench: &Bench, name: &str, columns: Vec<(&str, ArrayRef)>) {
@@ -240,5 +240,28 @@ async fn c_29_struct_sequences_take_struct_literals() {
         }
         let found = refusal(&bench, "SELECT * FROM as_of(s, 1)").await;
         assert!(found.contains("struct(ts, lsn)"), "{found}");
+    }
+}
+
+#[tokio::test]
+async fn a_number_with_more_digits_than_the_column_has_is_refused_in_quotes_too() {
+    let bench = Bench::new(Format::Memory);
+    let price = |values: &[Option<i128>]| -> ArrayRef {
+        let values = Decimal128Array::from(values.to_vec());
+        Arc::new(values.with_precision_and_scale(10, 2).unwrap())
+    };
+    let columns = vec![
+        ("v", text(&[Some("old"), Some("new")])),
+        ("__START_AT", price(&[Some(100), Some(250)])),
+        ("__END_AT", price(&[Some(250), None])),
+    ];
+    table(&bench, "h", columns).await;
+    for (moment, value) in [("'2.49'", "old"), ("'2.500'", "new"), ("2.5", "new")] {
+        let rows = bench.rows(&format!("SELECT v FROM as_of(h, {moment})")).await;
+        assert_eq!(json!(rows), json!([{"v": value}]), "{moment}");
+    }
+    for finer in ["2.499", "'2.499'"] {
+        let found = refusal(&bench, &format!("SELECT v FROM as_of(h, {finer})")).await;
+        assert!(found.contains("Decimal128(10, 2)") && found.contains("less precision"), "{found}");
     }
 }

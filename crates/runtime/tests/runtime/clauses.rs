@@ -274,3 +274,24 @@ async fn a32_nanoseconds_of_a_file_are_refused_where_they_are_no_whole_microseco
         assert!(reason.contains(part), "{reason}");
     }
 }
+
+#[tokio::test]
+async fn a_clause_speaks_of_one_row() {
+    let bench = Bench::new(Format::Memory);
+    bench.file("in/1.json", &[json!({"k": "a", "seq": 1, "v": 1})]);
+    for (clauses, part) in [
+        ("APPLY AS DELETE WHEN sum(seq) OVER () > 4 SEQUENCE BY seq", "a window function"),
+        ("APPLY AS DELETE WHEN count(*) > 1 SEQUENCE BY seq", "an aggregate"),
+        ("APPLY AS DELETE WHEN random() < 0.5 SEQUENCE BY seq", "such as now() or random()"),
+        ("SEQUENCE BY now()", "such as now() or random()"),
+    ] {
+        let sql = format!(
+            "CREATE STREAMING TABLE t; CREATE FLOW f AS AUTO CDC INTO t
+             FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, seq BIGINT, v BIGINT')
+             KEYS (k) {clauses};"
+        );
+        let errors = bench.run(&sql).await.unwrap_err();
+        let text: Vec<String> = errors.iter().map(strandline_runtime::Error::full_text).collect();
+        assert!(text.iter().any(|text| text.contains(part)), "{clauses}: {text:?}");
+    }
+}

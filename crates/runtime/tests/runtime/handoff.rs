@@ -161,9 +161,11 @@ async fn a_seed_ends_where_valid_to_says() {
             json!({"id": 1, "seq": 5, "ended": 20}),
             json!({"id": 2, "seq": 5}),
             json!({"id": 3, "seq": 5, "ended": 7}),
+            // It holds before 10, so that the change at 10 follows on it.
+            json!({"id": 4, "seq": 5, "ended": 10}),
         ],
     );
-    bench.file("new/1.json", &[1, 2, 3].map(|id| json!({"id": id, "seq": 10})));
+    bench.file("new/1.json", &[1, 2, 3, 4].map(|id| json!({"id": id, "seq": 10})));
     let found = project.handoff(Some("t")).await.unwrap().remove(0);
     assert_eq!((found.offending_keys, found.unusable_rows), (1, 0));
     assert_eq!((&found.samples[0].key["id"], &found.samples[0].last_seeded), (&json!(1), &json!(20)));

@@ -5,7 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use object_store::memory::InMemory;
+use futures::TryStreamExt;
+use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path as StorePath};
 use serde_json::{Value as Json, json};
 use strandline_runtime::{ErrorKind, FlowStatus};
 use strandline_testkit::{
@@ -215,4 +216,28 @@ async fn flows_of_one_target_do_not_both_create_it() {
         let rows = bench.rows("SELECT k, __SEQUENCE_AT FROM t ORDER BY k").await;
         assert_eq!(json!(rows), json!([{"k": "1", "__SEQUENCE_AT": 1}, {"k": "2", "__SEQUENCE_AT": 1}]));
     }
+}
+
+#[tokio::test]
+async fn a_target_that_is_gone_is_not_made_anew_by_another_flow_of_it() {
+    let store = Arc::new(InMemory::new());
+    let bench = Bench::over(Format::Delta, Arc::clone(&store) as Arc<dyn ObjectStore>);
+    let flow = |name: &str| {
+        format!(
+            "CREATE FLOW {name} AS AUTO CDC INTO t FROM STREAM read_files('in/*.json', format => 'json',
+             schema => 'k STRING, seq BIGINT, v BIGINT') KEYS (k) SEQUENCE BY seq STORED AS SCD TYPE 2;"
+        )
+    };
+    bench.file("in/1.json", &[json!({"k": "1", "seq": 1, "v": 1})]);
+    let one = format!("CREATE STREAMING TABLE t; {}", flow("one"));
+    bench.succeed(&one).await;
+    let gone: Vec<_> = store.list(Some(&StorePath::from("tables"))).try_collect().await.unwrap();
+    for file in gone {
+        store.delete(&file.location).await.unwrap();
+    }
+    let report = bench.run(&format!("{one} {}", flow("two"))).await.unwrap();
+    assert!(!report.is_success(), "{report:#?}");
+    let told = format!("{report:?}");
+    assert!(told.contains("the target is gone") && told.contains("flow that filled it"), "{told}");
+    assert!(bench.storage.format.open("t").await.unwrap().is_none(), "no flow made it anew");
 }

@@ -127,3 +127,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a12_a_floor_that_rose_after_the_plan_holds_when_the_batch_is_applied() {
+    let mut table = two(SystemTime::Monotonic);
+    let planned = table.batch(&[up("k", 2, 9).known(5)], &floor(seen(&table)));
+    // Before it is applied, another flow learns something.
+    send(&mut table, &[up("k", 30, 3).known(40)]);
+    let before = table.beliefs();
+    let moved_on = table.store.barriers.greatest(BarrierKind::SystemTime).unwrap();
+    let planned = planned.learned_from(&table.spec, &moved_on).unwrap();
+    table.store.apply(&table.spec, &planned, 1).unwrap();
+    let ended = |row: &&[Option<i64>; 5]| row[4].is_some_and(|end| end <= 40);
+    for row in before.iter().filter(ended) {
+        assert!(table.beliefs().contains(row), "{row:?} was believed, and that stays");
+    }
+    let late = table.beliefs().into_iter().find(|row| row[0] == Some(9)).unwrap();
+    assert_eq!(late[3], Some(40), "it counts from when the table knew more");
+}
