@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_schema::SchemaRef;
 use serde::{Deserialize, Serialize};
-use strandline_cdc_core::{CdcSpec, Definition, Fact};
+use strandline_cdc_core::{CdcSpec, Definition, Fact, StoredAs};
 use strandline_table_formats::contract::{Table, TableDefinition, TableFormat};
 
 use crate::{
@@ -34,14 +34,15 @@ impl Recorded {
         Self { format: FORMAT, facts: Fact::ALL.into_iter().map(fact).collect() }
     }
 
-    /// What a table records.
-    fn of(properties: &BTreeMap<String, String>) -> Result<Self> {
+    /// What a table records; `now` is a flow of it.
+    fn of(properties: &BTreeMap<String, String>, now: &CdcSpec) -> Result<Self> {
         let text = properties.get(PROPERTY).ok_or_else(|| {
             Error::new(ErrorKind::State, "the table exists and is no CDC target")
                 .help("give the flow another target, or drop the table")
         })?;
         let recorded: Option<Self> = serde_json::from_str(text).ok();
-        recorded.filter(|recorded| recorded.format == FORMAT).ok_or_else(|| {
+        let recorded = recorded.filter(|recorded| recorded.format == FORMAT);
+        recorded.or_else(|| FirstFormat::read(text).map(|first| first.as_now(now))).ok_or_else(|| {
             Error::new(ErrorKind::State, format!("the property {PROPERTY} of the table can't be read"))
                 .with("value", text)
         })
@@ -63,6 +64,48 @@ impl Recorded {
             .with("now", now.text(fact))
             .help("give the flow and its target new names; a full refresh in place is not built yet")),
         }
+    }
+}
+
+/// [`Recorded`] as it was written first: `TRACK HISTORY` as the list that it came to.
+#[derive(Debug, Deserialize)]
+struct FirstFormat {
+    format: u32,
+    keys: Vec<(String, String)>,
+    stored_as: String,
+    sequence_type: String,
+    system_sequence_type: Option<String>,
+    tracked: Option<Vec<String>>,
+    sequence_column: String,
+}
+
+impl FirstFormat {
+    fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok().filter(|first: &Self| first.format == 1)
+    }
+
+    fn as_now(&self, now: &CdcSpec) -> Recorded {
+        let definition = now.definition();
+        let mut tracked: Vec<&str> = now.tracked_names();
+        tracked.sort_unstable();
+        let text = |fact: Fact| match fact {
+            Fact::Keys => {
+                let keys = self.keys.iter().map(|(name, data_type)| format!("{name} {data_type}"));
+                keys.collect::<Vec<_>>().join(", ")
+            }
+            Fact::StoredAs => self.stored_as.clone(),
+            Fact::SequenceType => self.sequence_type.clone(),
+            Fact::SystemType => self.system_sequence_type.clone().unwrap_or_else(|| "none".to_owned()),
+            Fact::Tracked => match &self.tracked {
+                Some(list) if *list != tracked => list.join(", "),
+                Some(_) => definition.canonical_text(fact),
+                None => "every kept column".to_owned(),
+            },
+            Fact::SequenceColumn if now.stored_as() != StoredAs::Scd1 => "none".to_owned(),
+            Fact::SequenceColumn => self.sequence_column.clone(),
+        };
+        let facts = Fact::ALL.into_iter().map(|fact| (fact.to_string(), text(fact))).collect();
+        Recorded { format: FORMAT, facts }
     }
 }
 
@@ -114,7 +157,7 @@ pub(crate) async fn cdc_target(
 ) -> Result<(Arc<dyn Table>, CdcSpec)> {
     if let Some(table) = format.open(name).await? {
         let snapshot = table.snapshot().await?;
-        let recorded = Recorded::of(snapshot.properties())?;
+        let recorded = Recorded::of(snapshot.properties(), &cdc.spec)?;
         let kept_in = recorded.text(Fact::SequenceColumn);
         let spec = cdc.with_sequences_in(kept_in)?.unwrap_or_else(|| cdc.spec.clone());
         recorded.check(&Recorded::new(&spec.definition()))?;
@@ -143,4 +186,52 @@ pub(crate) async fn cdc_target(
 async fn create(format: &dyn TableFormat, name: &str, definition: TableDefinition) -> Result<Arc<dyn Table>> {
     format.check_schema(&definition.schema)?;
     Ok(format.create(name, &definition).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::{DataType, Field, Schema};
+    use strandline_cdc_core::{CdcOptions, ColumnSelection};
+
+    use super::*;
+
+    fn spec(stored_as: StoredAs, track_history: ColumnSelection) -> CdcSpec {
+        let options =
+            CdcOptions { keys: vec!["k".to_owned()], stored_as, track_history, ..CdcOptions::default() };
+        let columns = ["k", "a", "b"].map(|name| Field::new(name, DataType::Utf8, true));
+        CdcSpec::new(&options, &Schema::new(columns.to_vec()), &DataType::Int64).unwrap()
+    }
+
+    fn first(stored_as: &str, tracked: &str) -> BTreeMap<String, String> {
+        let text = format!(
+            r#"{{"format":1,"keys":[["k","Utf8"]],"stored_as":"{stored_as}","sequence_type":"Int64","tracked":{tracked},"sequence_column":"__SEQUENCE_AT"}}"#
+        );
+        [(PROPERTY.to_owned(), text)].into()
+    }
+
+    #[test]
+    fn what_was_recorded_in_the_first_format_still_holds() {
+        let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let except = ColumnSelection::Except(names(&["b"]));
+        for (stored_as, written, tracked, recorded) in [
+            (StoredAs::Scd1, "SCD TYPE 1", ColumnSelection::All, "null"),
+            (StoredAs::Scd2, "SCD TYPE 2", ColumnSelection::All, "null"),
+            (StoredAs::Scd2, "SCD TYPE 2", except.clone(), r#"["a"]"#),
+            (StoredAs::Scd2, "SCD TYPE 2", ColumnSelection::Only(names(&["a"])), r#"["a"]"#),
+        ] {
+            let spec = spec(stored_as, tracked);
+            let recorded = Recorded::of(&first(written, recorded), &spec).unwrap();
+            recorded.check(&Recorded::new(&spec.definition())).unwrap();
+        }
+        let spec = spec(StoredAs::Scd2, except);
+        for (recorded, condition) in [
+            (first("SCD TYPE 1", r#"["a"]"#), "SCD_TYPE_DRIFT"),
+            (first("SCD TYPE 2", r#"["a","b"]"#), "TRACK_HISTORY_DRIFT"),
+            (first("SCD TYPE 2", "null"), "TRACK_HISTORY_DRIFT"),
+        ] {
+            let recorded = Recorded::of(&recorded, &spec).unwrap();
+            let error = recorded.check(&Recorded::new(&spec.definition())).unwrap_err();
+            assert!(error.full_text().contains(condition), "{}", error.full_text());
+        }
+    }
 }
