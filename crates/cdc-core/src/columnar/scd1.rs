@@ -7,15 +7,16 @@
 //! of every key there is: those of the target join the batch for it.
 
 mod authors;
+mod effects;
 mod floor;
 
-use std::sync::Arc;
+use arrow_array::{Array, ArrayRef, Int8Array, RecordBatch};
+use arrow_schema::FieldRef;
 
-use arrow_array::{Array, ArrayRef, Int8Array, Int64Array, RecordBatch, UInt32Array, new_null_array};
-use arrow_schema::{FieldRef, SchemaRef};
-use arrow_select::{concat::concat_batches, take::take};
-
-use self::floor::Floor;
+use self::{
+    effects::{Effects, both},
+    floor::Floor,
+};
 use super::{
     Ties,
     canonical::{Role, canonical},
@@ -31,7 +32,7 @@ use super::{
 };
 use crate::{
     algebra::order::{Event, Op, Ordinal, Position, Relation, relate},
-    batch::{ChangeBatch, Counts, Lookup, Prior, Reconciled, Reconciliation, RowChanges},
+    batch::{ChangeBatch, Counts, Lookup, Prior, Reconciled, Reconciliation},
     error::CdcError,
     names,
     side::SideKind,
@@ -134,13 +135,6 @@ pub(super) fn reconcile(
         side = both(&side, &authors.side(spec, &side_schema, &input)?)?;
     }
     Ok(Reconciliation::Done(Reconciled { target, side, barriers, counts }))
-}
-
-/// One change after another.
-fn both(first: &RowChanges, second: &RowChanges) -> Result<RowChanges, CdcError> {
-    let deletes = first.deletes.values().iter().chain(second.deletes.values()).copied().collect::<Vec<_>>();
-    let inserts = concat_batches(&first.inserts.schema(), [&first.inserts, &second.inserts])?;
-    Ok(RowChanges { deletes: deletes.into(), inserts })
 }
 
 enum Verdict {
@@ -390,80 +384,4 @@ fn stored(
         }
     }
     Ok((stored, by_group(&authors, index.len(), |(group, _)| *group)))
-}
-
-/// What is to change: rows of the batch that come, rows of the prior that go.
-#[derive(Debug, Default)]
-struct Effects {
-    upserts: Vec<u32>,
-    /// Side rows that come, and what they are.
-    hidden: Vec<(u32, SideKind)>,
-    visible_gone: Vec<u32>,
-    hidden_gone: Vec<u32>,
-    deleted: u64,
-}
-
-impl Effects {
-    fn is_empty(&self) -> bool {
-        self.hidden.is_empty()
-            && [&self.upserts, &self.visible_gone, &self.hidden_gone].iter().all(|v| v.is_empty())
-    }
-
-    /// The stored event of a key gives way to `winner`.
-    fn replace(&mut self, stored: Stored, winner: Event<RowRef>, floor: &Floor) {
-        self.visible_gone.extend(stored.visible);
-        self.hidden_gone.extend(stored.tombstone.into_iter().chain(stored.change));
-        let row = row_number(winner.row.row);
-        let goes = u64::from(stored.visible.is_some());
-        match winner.op {
-            Op::Upsert | Op::Snapshot => {
-                self.upserts.push(row);
-                if Some(winner.position()) == floor.needs_change_row() {
-                    self.hidden.push((row, SideKind::Change));
-                }
-            }
-            Op::Delete => {
-                self.hidden.push((row, SideKind::Delete));
-                self.deleted = self.deleted.saturating_add(goes);
-            }
-            // A barrier needs no tombstone: it is known of every key.
-            Op::Barrier | Op::Retract => self.deleted = self.deleted.saturating_add(goes),
-        }
-    }
-
-    fn target(&self, spec: &CdcSpec, input: &Input<'_>) -> Result<RowChanges, CdcError> {
-        let rows = UInt32Array::from(self.upserts.clone());
-        let columns =
-            spec.target.fields().iter().map(|field| match input.changes.rows.column_by_name(field.name()) {
-                Some(column) => take(column, &rows, None),
-                None => take(&input.changes.sequence, &rows, None),
-            });
-        let inserts = RecordBatch::try_new(Arc::clone(&spec.target), columns.collect::<Result<_, _>>()?)?;
-        Ok(RowChanges { deletes: ids(&input.prior.visible.ids, &self.visible_gone), inserts })
-    }
-
-    fn side(&self, spec: &CdcSpec, schema: &SchemaRef, input: &Input<'_>) -> Result<RowChanges, CdcError> {
-        let rows: UInt32Array = self.hidden.iter().map(|(row, _)| *row).collect::<Vec<_>>().into();
-        let columns = schema.fields().iter().enumerate().map(|(i, field)| {
-            if spec.keys.contains(&i) {
-                return take(input.changes.rows.column(i), &rows, None);
-            }
-            match field.name().as_str() {
-                names::SEQUENCE_AT => take(&input.changes.sequence, &rows, None),
-                names::SIDE_KIND => {
-                    let kinds = self.hidden.iter().map(|(_, kind)| kind.code());
-                    Ok(Arc::new(Int8Array::from_iter_values(kinds)) as ArrayRef)
-                }
-                names::APPLIED_AT => {
-                    let is_delete = |kind: SideKind| kind == SideKind::Delete;
-                    let applied =
-                        |(_, kind): &(u32, SideKind)| input.changes.applied_at.filter(|_| is_delete(*kind));
-                    Ok(Arc::new(self.hidden.iter().map(applied).collect::<Int64Array>()))
-                }
-                _ => Ok(new_null_array(field.data_type(), rows.len())),
-            }
-        });
-        let inserts = RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<_, _>>()?)?;
-        Ok(RowChanges { deletes: ids(&input.prior.hidden.ids, &self.hidden_gone), inserts })
-    }
 }
