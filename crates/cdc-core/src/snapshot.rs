@@ -81,7 +81,9 @@ impl SnapshotBatch {
                 found: version.data_type().to_string(),
             });
         }
-        check_sequence(spec, &source.slice(0, 0), version, "the version of a snapshot")?;
+        let alone = RecordBatch::try_from_iter([("version", ArrayRef::clone(version))])?;
+        check_sequence(spec, &alone, version, "the version")
+            .map_err(|_| CdcError::SnapshotVersion { found: "a NULL field".to_owned() })?;
         crate::columnar::check_len(source, "snapshot rows")?;
         let rows = kept_rows(spec, source, &BooleanBuffer::new_set(source.num_rows()))?;
         snapshot::check_keys(spec, &rows, "the snapshot")?;

@@ -141,6 +141,7 @@ async fn analyse_flow(
     }
     match &flow.kind {
         FlowKind::Append { .. } => {
+            properties.check_append()?;
             let rows = Arc::new(storable(rows.schema().as_arrow()));
             let target = append_target(table, &rows)?;
             Ok(FlowAnalysis { source, source_schema, inferred, rows, work: Work::Append, target, properties })

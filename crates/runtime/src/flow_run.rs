@@ -245,8 +245,13 @@ impl<'a> FlowRun<'a> {
     ) -> Result<BatchOutcome> {
         let rows = change_rows(cdc, self.rows(&planned.plan.slice).await?)?.collect().await?;
         let rows = one_batch(&rows, &self.analysis.rows)?;
+        let planned_at = milliseconds(&planned.plan.planned_at).ok_or_else(|| {
+            Error::new(ErrorKind::State, "a plan does not say when it was made")
+                .with("planned_at", &planned.plan.planned_at)
+                .help("the state of the flow was changed by hand: restore it")
+        })?;
         let pinned = Pinned {
-            planned_at: milliseconds(&planned.plan.planned_at),
+            planned_at: Some(planned_at),
             system_floor: planned.plan.system_floor.as_deref().map(floor_of).transpose()?,
         };
         // Flows of one target take turns within a process, so that conflicts stay rare.

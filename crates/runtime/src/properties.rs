@@ -37,6 +37,23 @@ pub(crate) struct Properties {
 }
 
 impl Properties {
+    /// Refuses what only change flows obey, for a table that rows are appended to.
+    pub(crate) fn check_append(&self) -> Result<()> {
+        let verbatim = self.verbatim.clone();
+        if *self == (Self { verbatim, ..Self::default() }) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            "a property of the table means something to change flows only",
+        )
+        .with(
+            "properties",
+            [ON_TIE, SYSTEM_TIME, NULL_SEQUENCE_FIELDS, TOMBSTONE_SECONDS, ACCEPT_HORIZON].join(", "),
+        )
+        .help("leave it out: rows are appended to this table as they come"))
+    }
+
     pub(crate) fn new(table: Option<&StreamingTable>) -> Result<Self> {
         let mut properties = Self::default();
         for (name, value) in table.into_iter().flat_map(|table| &table.properties) {

@@ -361,7 +361,7 @@ pub(crate) fn check_sequence(
             count,
             rows: source.num_rows(),
             row,
-            sample: if row < source.num_rows() { print::row(source, row) } else { String::new() },
+            sample: print::row(source, row),
         });
     }
     if let (DataType::Struct(fields), NullSequenceFields::Refused) =

@@ -12,7 +12,8 @@ use strandline_testkit::{
 };
 
 use crate::{
-    flow::{delete, sorted, upsert},
+    compare::without,
+    flow::{delete, upsert},
     shapes::{Shape, is_nothing, rows},
 };
 
@@ -50,19 +51,10 @@ fn key(number: usize) -> Vec<Value> {
     vec![Value::Text(number.to_string())]
 }
 
-/// The rows without the sequence that wrote them: those that a snapshot leaves unchanged keep theirs.
-fn without_sequence(rows: Vec<Row>) -> Vec<Row> {
-    let strip = |mut row: Row| {
-        row.remove("__SEQUENCE_AT");
-        row
-    };
-    sorted(rows.into_iter().map(strip).collect())
-}
-
 fn expected(history: &[Event], in_snapshot: bool) -> Vec<Row> {
     let image = if in_snapshot { vec![(history[0].key.clone(), image_row())] } else { vec![] };
     let events = [history.to_vec(), reference::snapshot(&VERSION.into(), image)].concat();
-    without_sequence(reference::scd1(&["k"], &events))
+    without(reference::scd1(&["k"], &events), &["__SEQUENCE_AT"])
 }
 
 /// Delivers the batches of all cases, with the snapshot before the batch of this place.
@@ -95,7 +87,7 @@ fn targets(cases: &[Case], batches: usize, place: usize) -> BTreeMap<Value, Vec<
         assert!(is_nothing(&flow.apply(&batch(at))), "C-08: all again changes nothing");
     }
     let mut targets: BTreeMap<Value, Vec<Row>> = BTreeMap::new();
-    for mut row in without_sequence(rows(&flow.store.target.batch)) {
+    for mut row in without(rows(&flow.store.target.batch), &["__SEQUENCE_AT"]) {
         let key = row.insert("k".to_owned(), Value::text("k")).unwrap();
         targets.entry(key).or_default().push(row);
     }

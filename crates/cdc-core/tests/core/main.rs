@@ -14,6 +14,7 @@
 mod absent;
 mod by_hand;
 mod checklist;
+mod compare;
 mod convert;
 mod definitions;
 mod exhaustive;

@@ -2,28 +2,12 @@
 
 use proptest::prelude::*;
 use strandline_cdc_core::StoredAs;
-use strandline_testkit::{
-    generate::{Authoring, Domain, arrivals, history},
-    reference::{Event, Row, Value},
+use strandline_testkit::generate::{Authoring, Domain};
+
+use crate::{
+    compare::{arrived, open, without},
+    shapes::Shape,
 };
-
-use crate::{flow::sorted, shapes::Shape};
-
-fn arrived(domain: &Domain, longest: usize) -> impl Strategy<Value = Vec<Vec<Event>>> + use<> {
-    history(domain, 0..longest).prop_flat_map(arrivals)
-}
-
-fn without(rows: Vec<Row>, names: &[&str]) -> Vec<Row> {
-    let strip = |mut row: Row| {
-        row.retain(|name, _| !names.contains(&name.as_str()));
-        row
-    };
-    sorted(rows.into_iter().map(strip).collect())
-}
-
-fn open(rows: Vec<Row>, end: &str) -> Vec<Row> {
-    rows.into_iter().filter(|row| row[end] == Value::Null).collect()
-}
 
 fn one_key(domain: Domain) -> Domain {
     Domain { keys: 1, ..domain }

@@ -9,27 +9,15 @@ use strandline_testkit::{
     reference::{Event, Op, Row, Value},
 };
 
-use crate::{flow::sorted, shapes::Shape};
+use crate::{
+    compare::{arrived, open, without},
+    flow::sorted,
+    shapes::Shape,
+};
 
 const CASES: u32 = if cfg!(slow) { 5000 } else { 500 };
 
 const SYSTEM: [&str; 2] = ["__SYSTEM_START_AT", "__SYSTEM_END_AT"];
-
-fn arrived(domain: &Domain, longest: usize) -> impl Strategy<Value = Vec<Vec<Event>>> + use<> {
-    history(domain, 0..longest).prop_flat_map(arrivals)
-}
-
-fn without(rows: Vec<Row>, names: &[&str]) -> Vec<Row> {
-    let strip = |mut row: Row| {
-        row.retain(|name, _| !names.contains(&name.as_str()));
-        row
-    };
-    sorted(rows.into_iter().map(strip).collect())
-}
-
-fn open(rows: Vec<Row>, end: &str) -> Vec<Row> {
-    rows.into_iter().filter(|row| row[end].is_null()).collect()
-}
 
 /// Whether a half-open interval holds a moment.
 fn holds(row: &Row, [start, end]: [&str; 2], at: i64) -> bool {

@@ -285,3 +285,23 @@ async fn r27_a_second_process_is_refused_and_named() {
     drop(first);
     assert!(lease(storage).await.unwrap().epoch > epoch, "each lease has an epoch of its own");
 }
+
+#[tokio::test]
+async fn a_property_of_change_flows_is_refused_on_a_table_that_rows_are_appended_to() {
+    let bench = Bench::new(Format::Memory);
+    bench.file("in/1.json", &[json!({"k": "a"})]);
+    for property in [
+        "'strandline.onTie' = 'error'",
+        "'strandline.systemTime' = 'monotonic'",
+        "'strandline.acceptHorizon' = 'true'",
+        "'pipelines.cdc.tombstoneGCThresholdInSeconds' = '60'",
+    ] {
+        let sql = format!(
+            "CREATE STREAMING TABLE t TBLPROPERTIES ({property}) AS
+             SELECT * FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING')"
+        );
+        let errors = bench.run(&sql).await.unwrap_err();
+        let text: Vec<String> = errors.iter().map(strandline_runtime::Error::full_text).collect();
+        assert!(text.iter().any(|text| text.contains("change flows only")), "{property}: {text:?}");
+    }
+}
