@@ -6,7 +6,7 @@
 use strandline_cdc_core::spec::{ColumnSelection, StoredAs};
 
 use crate::{
-    DatasetDefinition, PipelineDefinition, SourceFile, SqlError, StreamingTable, Support,
+    DatasetDefinition, PipelineDefinition, SourceFile, SqlError, Support, TableDeclaration,
     name::{list, literal, qualified, quoted},
     parse_pipeline_with,
     print::selection_sql,
@@ -46,12 +46,12 @@ impl PipelineBuilder {
     /// A streaming table of which nothing but the name is declared.
     #[must_use]
     pub fn streaming_table(self, name: &str) -> Self {
-        self.table(StreamingTable { name: name.to_owned(), ..StreamingTable::default() })
+        self.table(TableDeclaration { name: name.to_owned(), ..TableDeclaration::default() })
     }
 
     /// A streaming table.
     #[must_use]
-    pub fn table(self, table: StreamingTable) -> Self {
+    pub fn table(self, table: TableDeclaration) -> Self {
         let name = format!("table {}", table.name);
         let datasets = vec![DatasetDefinition::StreamingTable(table)];
         let text = PipelineDefinition { datasets, ..PipelineDefinition::default() }.to_sql();

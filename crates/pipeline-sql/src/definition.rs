@@ -12,7 +12,7 @@ use crate::{ColumnDef, FlowQuery, SqlExpr};
 /// All that a pipeline's text defines, in the order of the text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PipelineDefinition {
-    /// Tables and views.
+    /// Tables, views and sinks.
     pub datasets: Vec<DatasetDefinition>,
     /// Flows, those written inside a table's statement included.
     pub flows: Vec<FlowDefinition>,
@@ -24,32 +24,46 @@ pub struct PipelineDefinition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatasetDefinition {
     /// A table that flows write.
-    StreamingTable(StreamingTable),
+    StreamingTable(TableDeclaration),
+    /// A table that is the result of one query: a flow of kind [`FlowKind::Complete`] that has its name.
+    MaterializedView(TableDeclaration),
     /// A named query.
     View(ViewDefinition),
+    /// A place outside of the pipeline that flows write.
+    Sink(SinkDefinition),
 }
 
 impl DatasetDefinition {
     /// The dataset's name; the parts of a qualified name are joined by dots.
     pub fn name(&self) -> &str {
         match self {
-            Self::StreamingTable(table) => &table.name,
+            Self::StreamingTable(table) | Self::MaterializedView(table) => &table.name,
             Self::View(view) => &view.name,
+            Self::Sink(sink) => &sink.name,
         }
     }
 
     /// Where it was written.
     pub fn span(&self) -> Span {
         match self {
-            Self::StreamingTable(table) => table.span,
+            Self::StreamingTable(table) | Self::MaterializedView(table) => table.span,
             Self::View(view) => view.span,
+            Self::Sink(sink) => sink.span,
+        }
+    }
+
+    /// What is declared of it, where it is a table that the pipeline keeps.
+    pub fn table(&self) -> Option<&TableDeclaration> {
+        match self {
+            Self::StreamingTable(table) | Self::MaterializedView(table) => Some(table),
+            Self::View(_) | Self::Sink(_) => None,
         }
     }
 }
 
-/// `CREATE STREAMING TABLE`.
+/// `CREATE STREAMING TABLE` or `CREATE MATERIALIZED VIEW`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct StreamingTable {
+pub struct TableDeclaration {
     /// Name; the parts of a qualified name are joined by dots.
     pub name: String,
     /// Declared columns; empty when the flows decide.
@@ -83,6 +97,27 @@ pub struct ViewDefinition {
     pub comment: Option<String>,
     /// Where it was written.
     pub span: Span,
+}
+
+/// `CREATE SINK name USING format [OPTIONS (..)] [COMMENT '..']`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkDefinition {
+    /// Name; the parts of a qualified name are joined by dots.
+    pub name: String,
+    /// What is written, in lower case: `json`, `parquet`, `delta`, or [`SinkDefinition::FOREACH_BATCH`] for code of a
+    /// Rust program.
+    pub format: String,
+    /// `OPTIONS (..)`, keys as written.
+    pub options: BTreeMap<String, String>,
+    /// `COMMENT '..'`.
+    pub comment: Option<String>,
+    /// Where it was written.
+    pub span: Span,
+}
+
+impl SinkDefinition {
+    /// The format of a sink made of user code.
+    pub const FOREACH_BATCH: &str = "foreachbatch";
 }
 
 /// `CONSTRAINT name EXPECT (condition) [ON VIOLATION ..]`.
@@ -128,13 +163,45 @@ pub struct FlowDefinition {
 }
 
 impl FlowDefinition {
-    /// The query that the flow's rows come from.
-    pub fn query(&self) -> &FlowQuery {
+    /// The query that the flow's rows come from; none where they come from a callback.
+    pub fn query(&self) -> Option<&FlowQuery> {
         match &self.kind {
-            FlowKind::Append { query } => query,
-            FlowKind::AutoCdc(cdc) => &cdc.source,
-            FlowKind::Snapshot(snapshot) => &snapshot.source,
+            FlowKind::Append { query } | FlowKind::Update { query } | FlowKind::Complete { query } => {
+                Some(query)
+            }
+            FlowKind::AutoCdc(cdc) => Some(&cdc.source),
+            FlowKind::Snapshot(snapshot) => match &snapshot.source {
+                SnapshotSource::Query { image, .. } => Some(image),
+                SnapshotSource::Callback => None,
+            },
         }
+    }
+
+    /// All queries of the flow: that of its rows, and that of a snapshot's version.
+    pub fn queries(&self) -> impl Iterator<Item = &FlowQuery> {
+        let version = match &self.kind {
+            FlowKind::Snapshot(snapshot) => snapshot.version(),
+            FlowKind::Append { .. }
+            | FlowKind::Update { .. }
+            | FlowKind::Complete { .. }
+            | FlowKind::AutoCdc(_) => None,
+        };
+        self.query().into_iter().chain(version)
+    }
+
+    /// As [`FlowDefinition::queries`].
+    pub fn queries_mut(&mut self) -> impl Iterator<Item = &mut FlowQuery> {
+        let (query, version) = match &mut self.kind {
+            FlowKind::Append { query } | FlowKind::Update { query } | FlowKind::Complete { query } => {
+                (Some(query), None)
+            }
+            FlowKind::AutoCdc(cdc) => (Some(&mut cdc.source), None),
+            FlowKind::Snapshot(snapshot) => match &mut snapshot.source {
+                SnapshotSource::Query { image, version } => (Some(image), version.as_mut()),
+                SnapshotSource::Callback => (None, None),
+            },
+        };
+        query.into_iter().chain(version)
     }
 }
 
@@ -143,6 +210,16 @@ impl FlowDefinition {
 pub enum FlowKind {
     /// `INSERT INTO .. BY NAME query`: rows are appended, columns matched by name.
     Append {
+        /// The rows.
+        query: FlowQuery,
+    },
+    /// `UPDATE INTO .. BY NAME query`, of a sink: the rows that changed.
+    Update {
+        /// The rows.
+        query: FlowQuery,
+    },
+    /// The query of a materialized view, computed as a whole in each update.
+    Complete {
         /// The rows.
         query: FlowQuery,
     },
@@ -177,12 +254,34 @@ pub struct AutoCdc {
 /// `AUTO CDC INTO .. FROM SNAPSHOT (query) [WITH VERSION (query)] KEYS (..) ..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotCdc {
-    /// One complete image of the source.
-    pub source: FlowQuery,
-    /// The version of the next snapshot.
-    pub version: Option<FlowQuery>,
+    /// Where images come from.
+    pub source: SnapshotSource,
     /// Keys, shape and tracked columns.
     pub options: CdcOptions,
+}
+
+impl SnapshotCdc {
+    /// The query of the next snapshot's version.
+    pub fn version(&self) -> Option<&FlowQuery> {
+        match &self.source {
+            SnapshotSource::Query { version, .. } => version.as_ref(),
+            SnapshotSource::Callback => None,
+        }
+    }
+}
+
+/// Where the complete images of a snapshot flow come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SnapshotSource {
+    /// `FROM SNAPSHOT (query) [WITH VERSION (query)]`.
+    Query {
+        /// One complete image of the source.
+        image: FlowQuery,
+        /// The version of the next snapshot.
+        version: Option<FlowQuery>,
+    },
+    /// `FROM SNAPSHOT CALLBACK`: code of a Rust program gives each image with its version.
+    Callback,
 }
 
 /// A place in one of the files given to the parser. Any two spans are equal, so that equal definitions compare equal.

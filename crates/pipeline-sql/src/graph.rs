@@ -5,7 +5,10 @@ use strandline_flow_graph::{
     CdcFacts, Dataset, Flow, FlowKind as Kind, Graph, GraphBuilder, GraphError, Mode, QueryMode,
 };
 
-use crate::{DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, print::selection_sql};
+use crate::{
+    DatasetDefinition, FlowDefinition, FlowKind, FlowQuery, PipelineDefinition, SinkDefinition,
+    print::selection_sql,
+};
 
 impl PipelineDefinition {
     /// The validated graph of a triggered pipeline.
@@ -30,6 +33,11 @@ impl PipelineDefinition {
 fn dataset(definition: &DatasetDefinition) -> Dataset {
     match definition {
         DatasetDefinition::StreamingTable(table) => Dataset::streaming_table(&table.name),
+        DatasetDefinition::MaterializedView(table) => Dataset::materialized_view(&table.name),
+        DatasetDefinition::Sink(sink) if sink.format == SinkDefinition::FOREACH_BATCH => {
+            Dataset::foreach_batch_sink(&sink.name)
+        }
+        DatasetDefinition::Sink(sink) => Dataset::sink(&sink.name),
         DatasetDefinition::View(view) => {
             let dataset =
                 if view.temporary { Dataset::temporary_view(&view.name) } else { Dataset::view(&view.name) };
@@ -39,19 +47,16 @@ fn dataset(definition: &DatasetDefinition) -> Dataset {
 }
 
 fn flow(definition: &FlowDefinition) -> Flow {
-    let (kind, mut reads) = match &definition.kind {
-        FlowKind::Append { query } => (Kind::Append, query.dataset_names()),
-        FlowKind::AutoCdc(cdc) => (Kind::AutoCdc(facts(&cdc.options)), cdc.source.dataset_names()),
-        FlowKind::Snapshot(snapshot) => {
-            (Kind::Snapshot(facts(&snapshot.options)), snapshot.source.dataset_names())
-        }
+    let kind = match &definition.kind {
+        FlowKind::Append { .. } => Kind::Append,
+        FlowKind::Update { .. } => Kind::Update,
+        FlowKind::Complete { .. } => Kind::Complete,
+        FlowKind::AutoCdc(cdc) => Kind::AutoCdc(facts(&cdc.options)),
+        FlowKind::Snapshot(snapshot) => Kind::Snapshot(facts(&snapshot.options)),
     };
-    if let FlowKind::Snapshot(snapshot) = &definition.kind
-        && let Some(version) = &snapshot.version
-    {
-        reads.extend(version.dataset_names());
-    }
-    let mode = if definition.query().streaming { QueryMode::Streaming } else { QueryMode::Batch };
+    let reads: Vec<&str> = definition.queries().flat_map(FlowQuery::dataset_names).collect();
+    let streaming = definition.query().is_some_and(|query| query.streaming);
+    let mode = if streaming { QueryMode::Streaming } else { QueryMode::Batch };
     let mut flow = Flow::new(&definition.target, kind, mode).reads(reads).depends_on(&definition.depends_on);
     if definition.name != definition.target {
         flow = flow.named(&definition.name);

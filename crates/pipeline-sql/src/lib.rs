@@ -50,13 +50,13 @@ mod unsupported;
 pub use builder::{AppendFlow, AutoCdcFlow, PipelineBuilder};
 pub use definition::{
     AutoCdc, DatasetDefinition, Expectation, FlowDefinition, FlowKind, OnViolation, PipelineDefinition,
-    SnapshotCdc, Span, StreamingTable, ViewDefinition,
+    SinkDefinition, SnapshotCdc, SnapshotSource, Span, TableDeclaration, ViewDefinition,
 };
 pub use error::SqlError;
 pub use expr::SqlExpr;
 pub use parse::{parse_pipeline, parse_pipeline_with};
-pub use query::{FlowQuery, InputKind, QueryInput};
-pub use read_files::{OptionValue, ReadFiles};
+pub use query::{FlowQuery, InputKind, PathTable, QueryInput};
+pub use read_files::{OptionValue, ReadFiles, ReadKafka};
 pub use source::SourceFile;
 pub use types::{ColumnDef, SqlType};
 pub use unsupported::{Feature, Support};

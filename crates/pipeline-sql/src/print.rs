@@ -2,13 +2,13 @@
 //!
 //! Invariant: parsing the text gives the same definition.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use strandline_cdc_core::spec::{CdcOptions, ColumnSelection, StoredAs};
 
 use crate::{
-    AutoCdc, DatasetDefinition, Expectation, FlowDefinition, FlowKind, OnViolation, PipelineDefinition,
-    SnapshotCdc, StreamingTable, ViewDefinition,
+    AutoCdc, DatasetDefinition, Expectation, FlowDefinition, FlowKind, FlowQuery, OnViolation,
+    PipelineDefinition, SinkDefinition, SnapshotCdc, SnapshotSource, TableDeclaration, ViewDefinition,
     name::{list, literal, qualified, quoted},
 };
 
@@ -21,11 +21,19 @@ impl PipelineDefinition {
         }
         for dataset in &self.datasets {
             statements.push(match dataset {
-                DatasetDefinition::StreamingTable(table) => table_sql(table),
+                DatasetDefinition::StreamingTable(table) => table_sql("STREAMING TABLE", table),
+                DatasetDefinition::MaterializedView(table) => {
+                    let mut out = table_sql("MATERIALIZED VIEW", table);
+                    for query in self.flows.iter().filter_map(|flow| complete(flow, &table.name)) {
+                        line(&mut out, &format!("AS {}", query.text));
+                    }
+                    out
+                }
+                DatasetDefinition::Sink(sink) => sink_sql(sink),
                 DatasetDefinition::View(view) => view_sql(view),
             });
         }
-        statements.extend(self.flows.iter().map(flow_sql));
+        statements.extend(self.flows.iter().filter_map(flow_sql));
         statements.iter().fold(String::new(), |mut out, statement| {
             out.push_str(statement);
             out.push_str(";\n");
@@ -39,8 +47,24 @@ fn line(out: &mut String, text: &str) {
     out.push_str(text);
 }
 
-fn table_sql(table: &StreamingTable) -> String {
-    let mut out = format!("CREATE OR REFRESH STREAMING TABLE {}", qualified(&table.name));
+fn sink_sql(sink: &SinkDefinition) -> String {
+    let mut out = format!("CREATE SINK {} USING {}", qualified(&sink.name), quoted(&sink.format));
+    if !sink.options.is_empty() {
+        line(&mut out, &format!("OPTIONS {}", pairs_sql(&sink.options)));
+    }
+    if let Some(comment) = &sink.comment {
+        line(&mut out, &format!("COMMENT {}", literal(comment)));
+    }
+    out
+}
+
+fn pairs_sql(pairs: &BTreeMap<String, String>) -> String {
+    let pairs = pairs.iter().map(|(key, value)| format!("{} = {}", literal(key), literal(value)));
+    format!("({})", pairs.collect::<Vec<_>>().join(", "))
+}
+
+fn table_sql(kind: &str, table: &TableDeclaration) -> String {
+    let mut out = format!("CREATE OR REFRESH {kind} {}", qualified(&table.name));
     let columns = table.columns.iter().map(ToString::to_string);
     let elements: Vec<String> = columns.chain(table.expectations.iter().map(expectation_sql)).collect();
     if !elements.is_empty() {
@@ -61,9 +85,7 @@ fn table_sql(table: &StreamingTable) -> String {
         line(&mut out, &format!("COMMENT {}", literal(comment)));
     }
     if !table.properties.is_empty() {
-        let pairs =
-            table.properties.iter().map(|(key, value)| format!("{} = {}", literal(key), literal(value)));
-        line(&mut out, &format!("TBLPROPERTIES ({})", pairs.collect::<Vec<_>>().join(", ")));
+        line(&mut out, &format!("TBLPROPERTIES {}", pairs_sql(&table.properties)));
     }
     out
 }
@@ -87,7 +109,14 @@ fn view_sql(view: &ViewDefinition) -> String {
     out
 }
 
-fn flow_sql(flow: &FlowDefinition) -> String {
+/// The query of the materialized view `name`, if `flow` is that.
+fn complete<'a>(flow: &'a FlowDefinition, name: &str) -> Option<&'a FlowQuery> {
+    let query = if let FlowKind::Complete { query } = &flow.kind { Some(query) } else { None };
+    query.filter(|_| flow.target == name)
+}
+
+/// A flow's statement; the query of a materialized view has none of its own.
+fn flow_sql(flow: &FlowDefinition) -> Option<String> {
     let mut out = header_sql(flow);
     let once = if flow.once { " ONCE" } else { "" };
     let target = qualified(&flow.target);
@@ -95,16 +124,20 @@ fn flow_sql(flow: &FlowDefinition) -> String {
         FlowKind::Append { query } => {
             let _ = write!(out, "INSERT INTO{once} {target} BY NAME\n{}", query.text);
         }
+        FlowKind::Update { query } => {
+            let _ = write!(out, "UPDATE INTO{once} {target} BY NAME\n{}", query.text);
+        }
+        FlowKind::Complete { .. } => return None,
         FlowKind::AutoCdc(cdc) => {
             let _ = write!(out, "AUTO CDC{once} INTO {target}\nFROM ({})", cdc.source.text);
             change_sql(&mut out, cdc);
         }
         FlowKind::Snapshot(snapshot) => {
-            let _ = write!(out, "AUTO CDC{once} INTO {target}\nFROM SNAPSHOT ({})", snapshot.source.text);
+            let _ = write!(out, "AUTO CDC{once} INTO {target}\nFROM SNAPSHOT ");
             snapshot_sql(&mut out, snapshot);
         }
     }
-    out
+    Some(out)
 }
 
 fn header_sql(flow: &FlowDefinition) -> String {
@@ -153,7 +186,11 @@ fn change_sql(out: &mut String, cdc: &AutoCdc) {
 }
 
 fn snapshot_sql(out: &mut String, snapshot: &SnapshotCdc) {
-    if let Some(version) = &snapshot.version {
+    match &snapshot.source {
+        SnapshotSource::Query { image, .. } => drop(write!(out, "({})", image.text)),
+        SnapshotSource::Callback => out.push_str("CALLBACK"),
+    }
+    if let Some(version) = snapshot.version() {
         line(out, &format!("WITH VERSION ({})", version.text));
     }
     line(out, &format!("KEYS {}", list(&snapshot.options.keys)));

@@ -7,12 +7,15 @@
 mod relations;
 mod sources;
 
-use std::ops::{ControlFlow, Range};
+use std::{
+    collections::BTreeMap,
+    ops::{ControlFlow, Range},
+};
 
 use sqlparser::{ast::VisitMut, tokenizer::Token};
 
 use crate::{
-    ReadFiles, SourceFile, Span, SqlError,
+    OptionValue, ReadFiles, ReadKafka, SourceFile, Span, SqlError,
     cursor::Cursor,
     dialect::StrandlineDialect,
     error::Problem,
@@ -47,6 +50,8 @@ pub struct QueryInput {
     pub kind: InputKind,
     /// `STREAM`: only what is new since the last micro-batch is read.
     pub streaming: bool,
+    /// `WITH (option [= value], ..)` behind a streamed table, in lower case; an option without a value is true.
+    pub options: BTreeMap<String, OptionValue>,
     /// Where it was written.
     pub span: Span,
 }
@@ -56,8 +61,25 @@ pub struct QueryInput {
 pub enum InputKind {
     /// Files.
     ReadFiles(ReadFiles),
+    /// Topics of Kafka.
+    ReadKafka(ReadKafka),
     /// A table or view of the pipeline; the parts of a qualified name are joined by dots.
     Dataset(String),
+    /// A table that is none of the pipeline's, by its place.
+    Table(PathTable),
+    /// `last_snapshot_version()`: the version that was committed last, one row or none.
+    LastSnapshotVersion,
+    /// `current_snapshot_version()`: the version that is taken now, one row.
+    CurrentSnapshotVersion,
+}
+
+/// ``format.`path` ``, a table outside of the pipeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathTable {
+    /// The table's format, in lower case: `delta`.
+    pub format: String,
+    /// Its folder.
+    pub path: String,
 }
 
 impl FlowQuery {

@@ -24,6 +24,15 @@ impl ReadFiles {
     }
 }
 
+/// The arguments of `read_kafka(option => value, ..)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadKafka {
+    /// Options, in lower case.
+    pub options: BTreeMap<String, OptionValue>,
+    /// The columns of `schema => '..'`.
+    pub schema: Option<Vec<ColumnDef>>,
+}
+
 /// The value of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionValue {

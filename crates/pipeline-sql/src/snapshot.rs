@@ -6,7 +6,7 @@ use sqlparser::tokenizer::Token;
 use strandline_cdc_core::spec::{CdcOptions, StoredAs};
 
 use crate::{
-    Feature, FlowKind, FlowQuery, SnapshotCdc,
+    Feature, FlowKind, FlowQuery, SnapshotCdc, SnapshotSource,
     cdc::{Clause, duplicate, read_keys, read_selection, read_stored_as},
     cursor::Cursor,
     error::Problem,
@@ -21,7 +21,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, from: Range<usize>) -> Result<FlowKi
     if let Some(refusal) = reader.refusal(Feature::FromSnapshot, range) {
         return Err(refusal);
     }
-    let source = read_source(&mut reader.cursor)?;
+    let image = read_source(&mut reader.cursor)?;
     let version = match reader.cursor.eat_words(&["WITH", "VERSION"]) {
         Some(_) => Some(query::read(&reader.cursor.parenthesized()?)?),
         None => None,
@@ -55,7 +55,8 @@ pub(crate) fn read(reader: &mut Reader<'_>, from: Range<usize>) -> Result<FlowKi
                 .condition("AUTOCDC_TRACK_HISTORY_REQUIRES_SCD2"),
         );
     }
-    Ok(FlowKind::Snapshot(Box::new(SnapshotCdc { source, version, options })))
+    let source = SnapshotSource::Query { image, version };
+    Ok(FlowKind::Snapshot(Box::new(SnapshotCdc { source, options })))
 }
 
 /// A query in parentheses, or the older spelling: a name.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Range};
 use sqlparser::tokenizer::Token;
 
 use crate::{
-    DatasetDefinition, Expectation, Feature, FlowDefinition, FlowKind, OnViolation, StreamingTable, cdc,
+    DatasetDefinition, Expectation, Feature, FlowDefinition, FlowKind, OnViolation, TableDeclaration, cdc,
     cursor::Cursor,
     error::Problem,
     expr, flow,
@@ -19,7 +19,8 @@ use crate::{
 pub(crate) fn read(reader: &mut Reader<'_>, modifiers: &Modifiers) -> Result<(), Problem> {
     reader.if_not_exists(modifiers);
     let (name, range) = reader.cursor.dataset("a table's name")?;
-    let mut table = StreamingTable { name, span: reader.span(range.clone()), ..StreamingTable::default() };
+    let mut table =
+        TableDeclaration { name, span: reader.span(range.clone()), ..TableDeclaration::default() };
     if reader.cursor.at_token(&Token::LParen) {
         read_elements(reader, &mut table)?;
     }
@@ -35,7 +36,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, modifiers: &Modifiers) -> Result<(),
 /// The flow inside the table's statement, which has the table's name.
 fn inline_flow(
     reader: &mut Reader<'_>,
-    table: &StreamingTable,
+    table: &TableDeclaration,
     range: &Range<usize>,
 ) -> Result<Option<FlowDefinition>, Problem> {
     let (once, kind) = if reader.cursor.eat_words(&["AS"]).is_some() {
@@ -75,7 +76,7 @@ fn misspelt(reader: &Reader<'_>, problem: Problem) -> Problem {
     }
 }
 
-fn read_elements(reader: &mut Reader<'_>, table: &mut StreamingTable) -> Result<(), Problem> {
+fn read_elements(reader: &mut Reader<'_>, table: &mut TableDeclaration) -> Result<(), Problem> {
     let mut inner = reader.cursor.parenthesized()?;
     let mut constraints = Vec::new();
     inner.comma_separated(|inner| {
@@ -126,7 +127,7 @@ fn read_expectation(cursor: &mut Cursor<'_>) -> Result<Expectation, Problem> {
 }
 
 /// Clauses between the columns and the flow, in any order, each at most once.
-fn read_clauses(reader: &mut Reader<'_>, table: &mut StreamingTable) -> Result<(), Problem> {
+fn read_clauses(reader: &mut Reader<'_>, table: &mut TableDeclaration) -> Result<(), Problem> {
     let mut seen = Vec::new();
     loop {
         let start = reader.cursor.here();

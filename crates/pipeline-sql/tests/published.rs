@@ -5,7 +5,7 @@
 use strandline_cdc_core::spec::{ColumnSelection, StoredAs};
 use strandline_pipeline_sql::{
     AutoCdc, DatasetDefinition, FlowKind, InputKind, OnViolation, OptionValue, PipelineDefinition, ReadFiles,
-    SourceFile, SqlError, SqlType, StreamingTable, Support, parse_pipeline, parse_pipeline_with,
+    SourceFile, SqlError, SqlType, Support, TableDeclaration, parse_pipeline, parse_pipeline_with,
 };
 
 fn parse(text: &str) -> PipelineDefinition {
@@ -22,24 +22,24 @@ fn listed(errors: &[SqlError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-fn table(definition: &PipelineDefinition, n: usize) -> &StreamingTable {
+fn table(definition: &PipelineDefinition, n: usize) -> &TableDeclaration {
     match &definition.datasets[n] {
         DatasetDefinition::StreamingTable(table) => table,
-        DatasetDefinition::View(view) => panic!("{} is a view", view.name),
+        other => panic!("{} is no table", other.name()),
     }
 }
 
 fn cdc(definition: &PipelineDefinition, n: usize) -> &AutoCdc {
     match &definition.flows[n].kind {
         FlowKind::AutoCdc(cdc) => cdc,
-        other @ (FlowKind::Append { .. } | FlowKind::Snapshot(_)) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
 fn files(kind: &InputKind) -> &ReadFiles {
     match kind {
         InputKind::ReadFiles(files) => files,
-        InputKind::Dataset(name) => panic!("{name} is a dataset"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -61,7 +61,7 @@ fn g_01_streaming_table_over_files_with_double_quoted_strings() {
         (flow.name.as_str(), flow.target.as_str(), flow.once),
         ("customers_bronze", "customers_bronze", false)
     );
-    let query = flow.query();
+    let query = flow.query().unwrap();
     assert!(query.streaming);
     assert_eq!(query.sql, "SELECT *, current_timestamp() AS at FROM __strandline_input_0");
     let read = files(&query.inputs[0].kind);
@@ -149,7 +149,7 @@ fn g_01_snapshot_flows() {
          WITH VERSION (SELECT min(day) FROM days) KEYS (id) STORED AS SCD TYPE 2 TRACK HISTORY ON (name)",
     );
     let FlowKind::Snapshot(snapshot) = &pipeline.flows[0].kind else { panic!("no snapshot flow") };
-    assert_eq!(snapshot.version.as_ref().unwrap().dataset_names(), ["days"]);
+    assert_eq!(snapshot.version().unwrap().dataset_names(), ["days"]);
     assert_eq!(snapshot.options.track_history, ColumnSelection::Only(vec!["name".into()]));
 }
 
@@ -161,11 +161,11 @@ fn g_01_snapshot_flows_of_a_table_by_its_name() {
     );
     for flow in &pipeline.flows {
         let FlowKind::Snapshot(snapshot) = &flow.kind else { panic!("no snapshot flow") };
-        assert!(snapshot.version.is_none() && !snapshot.source.streaming, "{snapshot:?}");
+        assert!(snapshot.version().is_none() && !flow.query().unwrap().streaming, "{snapshot:?}");
         assert_eq!(snapshot.options.keys, ["id"]);
     }
-    assert_eq!(pipeline.flows[0].query().dataset_names(), ["exports.day one"]);
-    assert_eq!(pipeline.flows[1].query().dataset_names(), ["exports"]);
+    assert_eq!(pipeline.flows[0].query().unwrap().dataset_names(), ["exports.day one"]);
+    assert_eq!(pipeline.flows[1].query().unwrap().dataset_names(), ["exports"]);
     let printed = pipeline.to_sql();
     assert_eq!(parse_all(&printed), pipeline, "{printed}");
 }
@@ -179,7 +179,7 @@ fn g_01_insert_flows_in_both_spellings() {
         );
         let pipeline = parse(&text);
         let flow = &pipeline.flows[0];
-        assert!(flow.once && !flow.query().streaming);
+        assert!(flow.once && !flow.query().unwrap().streaming);
         assert_eq!(flow.depends_on, ["b24", "b25"]);
         assert_eq!(flow.comment.as_deref(), Some("old days"));
     }
@@ -245,7 +245,7 @@ fn g_01_a_35_live_tables_channel_settings_views_and_comments() {
         .iter()
         .filter_map(|dataset| match dataset {
             DatasetDefinition::View(view) => Some((view.name.as_str(), view.temporary, view.query.streaming)),
-            DatasetDefinition::StreamingTable(_) => None,
+            _ => None,
         })
         .collect();
     assert_eq!(views, [("v", true, true), ("w", true, false), ("x", false, false)]);

@@ -14,6 +14,7 @@ fn reads(query: &FlowQuery) -> Vec<String> {
             let name = match &input.kind {
                 InputKind::Dataset(name) => name.clone(),
                 InputKind::ReadFiles(files) => format!("files {}", files.path),
+                other => format!("{other:?}"),
             };
             if input.streaming { format!("stream {name}") } else { name }
         })

@@ -6,8 +6,8 @@ use proptest::{collection::vec, option, prelude::*};
 use strandline_cdc_core::spec::{CdcOptions, ColumnSelection, StoredAs};
 use strandline_pipeline_sql::{
     AppendFlow, AutoCdc, AutoCdcFlow, ColumnDef, DatasetDefinition, Expectation, FlowDefinition, FlowKind,
-    FlowQuery, OnViolation, PipelineBuilder, PipelineDefinition, SnapshotCdc, SourceFile, Span, SqlExpr,
-    SqlType, StreamingTable, Support, ViewDefinition, parse_pipeline, parse_pipeline_with,
+    FlowQuery, OnViolation, PipelineBuilder, PipelineDefinition, SnapshotCdc, SnapshotSource, SourceFile,
+    Span, SqlExpr, SqlType, Support, TableDeclaration, ViewDefinition, parse_pipeline, parse_pipeline_with,
 };
 
 #[test]
@@ -22,11 +22,11 @@ fn g_05_the_builder_gives_the_same_definition_as_sql() {
         CREATE FLOW cdc DEPENDS ON (old) AS AUTO CDC INTO t FROM STREAM(v) KEYS (id) SEQUENCE BY ts
           APPLY AS DELETE WHEN op = 'D' COLUMNS * EXCEPT (op) STORED AS SCD TYPE 2 TRACK HISTORY ON (plan);";
     let id = ColumnDef { nullable: false, ..ColumnDef::new("id", SqlType::BigInt) };
-    let table = StreamingTable {
+    let table = TableDeclaration {
         name: "t".into(),
         columns: vec![id],
         comment: Some("it's".into()),
-        ..StreamingTable::default()
+        ..TableDeclaration::default()
     };
     let built = PipelineBuilder::new()
         .set("a.b", "c")
@@ -221,7 +221,7 @@ fn table() -> impl Strategy<Value = DatasetDefinition> {
                 columns.retain(|column| seen.insert(column.name.clone()));
                 seen.clear();
                 expectations.retain(|expectation| seen.insert(expectation.name.clone()));
-                DatasetDefinition::StreamingTable(StreamingTable {
+                DatasetDefinition::StreamingTable(TableDeclaration {
                     name,
                     columns,
                     expectations,
@@ -293,7 +293,13 @@ fn snapshot() -> impl Strategy<Value = (bool, FlowKind)> {
             let (stored_as, track_history) =
                 if scd2 { (StoredAs::Scd2, track_history) } else { (StoredAs::Scd1, ColumnSelection::All) };
             let options = CdcOptions { keys, stored_as, track_history, ..CdcOptions::default() };
-            (scd2, FlowKind::Snapshot(Box::new(SnapshotCdc { source, version, options })))
+            (
+                scd2,
+                FlowKind::Snapshot(Box::new(SnapshotCdc {
+                    source: SnapshotSource::Query { image: source, version },
+                    options,
+                })),
+            )
         },
     )
 }

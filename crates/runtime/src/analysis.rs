@@ -15,7 +15,7 @@ use object_store::ObjectStore;
 use strandline_cdc_core::names;
 use strandline_flow_graph::Graph;
 use strandline_pipeline_sql::{
-    DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, StreamingTable,
+    DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, TableDeclaration,
 };
 
 use crate::{
@@ -101,7 +101,10 @@ async fn analyse_flow(
     tables: &BTreeMap<String, SchemaRef>,
     place: Place<'_>,
 ) -> Result<FlowAnalysis> {
-    let source = query::source_of(definition, flow.query())?;
+    let read = flow
+        .query()
+        .ok_or_else(|| Error::new(ErrorKind::Unsupported, "not supported yet: snapshots from a callback"))?;
+    let source = query::source_of(definition, read)?;
     let mut inferred = false;
     let source_schema = match &source {
         SourceInput::Files(call) => {
@@ -115,7 +118,17 @@ async fn analyse_flow(
                 FileSource::open(&call.path, options, None).await?.schema()
             }
         }
-        SourceInput::Table(name) => Arc::clone(tables.get(name).ok_or_else(|| {
+        SourceInput::Kafka(_) => {
+            return Err(Error::new(ErrorKind::Unsupported, "not supported yet: read_kafka"));
+        }
+        SourceInput::Foreign(table, _) => {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "not supported yet: tables outside of the pipeline",
+            )
+            .with("path", &table.path));
+        }
+        SourceInput::Table(name, _) => Arc::clone(tables.get(name).ok_or_else(|| {
             Error::new(
                 ErrorKind::Definition,
                 "the table that the flow reads has no flow that could be analysed",
@@ -124,7 +137,7 @@ async fn analyse_flow(
         })?),
     };
     let inputs = Inputs::columns_only(&source, &source_schema, tables)?;
-    let rows = query::plan(definition, flow.query(), &inputs).await?;
+    let rows = query::plan(definition, read, &inputs).await?;
     query::check_batchable(rows.logical_plan(), &inputs)?;
     let table = table_of(definition, &flow.target);
     let properties = Properties::new(table)?;
@@ -160,21 +173,18 @@ async fn analyse_flow(
                 properties,
             })
         }
-        FlowKind::Snapshot(_) => {
-            Err(Error::new(ErrorKind::Unsupported, "not supported yet: AUTO CDC FROM SNAPSHOT"))
+        FlowKind::Snapshot(_) | FlowKind::Update { .. } | FlowKind::Complete { .. } => {
+            Err(Error::new(ErrorKind::Unsupported, "not supported yet: this kind of flow"))
         }
     }
 }
 
-fn table_of<'a>(definition: &'a PipelineDefinition, name: &str) -> Option<&'a StreamingTable> {
-    definition.datasets.iter().find_map(|dataset| match dataset {
-        DatasetDefinition::StreamingTable(table) if table.name == name => Some(table),
-        _ => None,
-    })
+fn table_of<'a>(definition: &'a PipelineDefinition, name: &str) -> Option<&'a TableDeclaration> {
+    definition.datasets.iter().filter_map(DatasetDefinition::table).find(|table| table.name == name)
 }
 
 /// The columns of an append target: the declared ones, or the query's.
-fn append_target(table: Option<&StreamingTable>, rows: &SchemaRef) -> Result<SchemaRef> {
+fn append_target(table: Option<&TableDeclaration>, rows: &SchemaRef) -> Result<SchemaRef> {
     if let Some(reserved) =
         rows.fields().iter().find(|field| field.name().starts_with(names::RESERVED_PREFIX))
     {

@@ -13,7 +13,7 @@ use futures::{FutureExt, StreamExt};
 use object_store::ObjectStore;
 use serde_json::Value;
 use strandline_cdc_core::{CdcSpec, SystemTime};
-use strandline_pipeline_sql::{AutoCdc, FlowDefinition, FlowKind, StreamingTable};
+use strandline_pipeline_sql::{AutoCdc, FlowDefinition, FlowKind, TableDeclaration};
 use strandline_table_formats::{
     contract::{Table, TableFormat, WriterId},
     parquet,
@@ -100,7 +100,7 @@ impl<'a> FlowRun<'a> {
         context: &'a Context,
         flow: &'a FlowDefinition,
         analysis: &'a FlowAnalysis,
-        table: Option<&StreamingTable>,
+        table: Option<&TableDeclaration>,
     ) -> Result<Self> {
         let state = FlowState::new(&context.store, &flow.name, FIRST_INCARNATION);
         let source = open_source(context.format.as_ref(), analysis).await?;
@@ -287,7 +287,9 @@ impl<'a> FlowRun<'a> {
             let schema = Arc::clone(&schema);
             rows.map(move |batch| conform(&batch?, &schema)).boxed()
         };
-        let (definition, query) = (&self.context.definition, self.flow.query());
+        let definition = &self.context.definition;
+        let query =
+            self.flow.query().ok_or_else(|| Error::new(ErrorKind::Internal, "the flow has no query"))?;
         let tables = query::static_tables(definition, query, self.context.format.as_ref()).await?;
         let inputs = Inputs::batch(&self.analysis.source, schema, fitted, tables)?;
         query::plan(definition, query, &inputs).await
@@ -323,7 +325,10 @@ pub(crate) async fn open_source(
             let declared = Some(Arc::clone(&analysis.source_schema));
             Ok(Box::new(FileSource::open(&call.path, FileOptions::new(call)?, declared).await?))
         }
-        SourceInput::Table(name) => {
+        SourceInput::Kafka(_) | SourceInput::Foreign(..) => {
+            Err(Error::new(ErrorKind::Unsupported, "not supported yet: this kind of source"))
+        }
+        SourceInput::Table(name, _) => {
             let table = format.open(name).await?.ok_or_else(|| {
                 Error::new(ErrorKind::NotFound, "the table that the flow reads does not exist")
                     .with("table", name)

@@ -177,7 +177,7 @@ impl Project {
 fn change_flow(flow: &FlowDefinition) -> Option<(&FlowDefinition, &AutoCdc)> {
     match &flow.kind {
         FlowKind::AutoCdc(cdc) => Some((flow, cdc)),
-        FlowKind::Append { .. } | FlowKind::Snapshot(_) => None,
+        _ => None,
     }
 }
 

@@ -13,7 +13,7 @@ use arrow_schema::SchemaRef;
 use object_store::ObjectStore;
 use serde::{Deserialize, Serialize};
 use strandline_flow_graph::Graph;
-use strandline_pipeline_sql::{DatasetDefinition, FlowKind, FlowQuery, InputKind, PipelineDefinition};
+use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, FlowQuery, InputKind, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
 
 use crate::{
@@ -301,14 +301,9 @@ fn columns(schema: &SchemaRef) -> Vec<(String, String)> {
 fn queries(definition: &mut PipelineDefinition) -> impl Iterator<Item = &mut FlowQuery> {
     let views = definition.datasets.iter_mut().filter_map(|dataset| match dataset {
         DatasetDefinition::View(view) => Some(&mut view.query),
-        DatasetDefinition::StreamingTable(_) => None,
+        _ => None,
     });
-    let flows = definition.flows.iter_mut().map(|flow| match &mut flow.kind {
-        FlowKind::Append { query } => query,
-        FlowKind::AutoCdc(cdc) => &mut cdc.source,
-        FlowKind::Snapshot(snapshot) => &mut snapshot.source,
-    });
-    views.chain(flows)
+    views.chain(definition.flows.iter_mut().flat_map(FlowDefinition::queries_mut))
 }
 
 fn resolve_paths(query: &mut FlowQuery, folders: &[PathBuf]) {

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use strandline_cdc_core::{NullSequenceFields, OnTie, SystemTime};
-use strandline_pipeline_sql::{PipelineDefinition, StreamingTable};
+use strandline_pipeline_sql::{PipelineDefinition, TableDeclaration};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -54,7 +54,7 @@ impl Properties {
         .help("leave it out: rows are appended to this table as they come"))
     }
 
-    pub(crate) fn new(table: Option<&StreamingTable>) -> Result<Self> {
+    pub(crate) fn new(table: Option<&TableDeclaration>) -> Result<Self> {
         let mut properties = Self::default();
         for (name, value) in table.into_iter().flat_map(|table| &table.properties) {
             let refused = |why: &str| {

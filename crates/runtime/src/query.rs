@@ -23,7 +23,8 @@ use datafusion::{
     logical_expr::{JoinType, LogicalPlan, TableScan},
 };
 use strandline_pipeline_sql::{
-    DatasetDefinition, FlowQuery, InputKind, PipelineDefinition, QueryInput, ReadFiles,
+    DatasetDefinition, FlowQuery, InputKind, OptionValue, PathTable, PipelineDefinition, QueryInput,
+    ReadFiles, ReadKafka,
 };
 use strandline_table_formats::contract::TableFormat;
 
@@ -46,8 +47,28 @@ pub(crate) fn session() -> SessionContext {
 pub(crate) enum SourceInput {
     /// `read_files(..)`.
     Files(ReadFiles),
-    /// Rows appended to a table of the pipeline.
-    Table(String),
+    /// `read_kafka(..)`.
+    Kafka(ReadKafka),
+    /// A table of the pipeline.
+    Table(String, TableOptions),
+    /// A table that is none of the pipeline's.
+    Foreign(PathTable, TableOptions),
+}
+
+/// `WITH (..)` behind a streamed table.
+pub(crate) type TableOptions = BTreeMap<String, OptionValue>;
+
+impl SourceInput {
+    /// What `input` reads, unless that is a view of the pipeline, or no rows at all.
+    fn of(input: &QueryInput) -> Option<Self> {
+        Some(match &input.kind {
+            InputKind::ReadFiles(files) => Self::Files(files.clone()),
+            InputKind::ReadKafka(kafka) => Self::Kafka(kafka.clone()),
+            InputKind::Dataset(name) => Self::Table(name.clone(), input.options.clone()),
+            InputKind::Table(table) => Self::Foreign(table.clone(), input.options.clone()),
+            InputKind::LastSnapshotVersion | InputKind::CurrentSnapshotVersion => return None,
+        })
+    }
 }
 
 /// The source of a query: the one input that is taken batch by batch.
@@ -82,16 +103,11 @@ fn collect_inputs(
         return Err(Error::new(ErrorKind::Definition, "views are nested too deep"));
     }
     for input in &query.inputs {
-        let source = match &input.kind {
-            InputKind::ReadFiles(files) => SourceInput::Files(files.clone()),
-            InputKind::Dataset(name) => match view_of(definition, name) {
-                Some(view) => {
-                    collect_inputs(definition, view, streams, all, depth + 1)?;
-                    continue;
-                }
-                None => SourceInput::Table(name.clone()),
-            },
-        };
+        if let Some(view) = view_read(definition, input) {
+            collect_inputs(definition, view, streams, all, depth + 1)?;
+            continue;
+        }
+        let Some(source) = SourceInput::of(input) else { continue };
         if input.streaming {
             streams.push(source.clone());
         }
@@ -105,6 +121,14 @@ fn view_of<'a>(definition: &'a PipelineDefinition, name: &str) -> Option<&'a Flo
         DatasetDefinition::View(view) if view.name == name => Some(&view.query),
         _ => None,
     })
+}
+
+/// The view of the pipeline that `input` reads, if it does.
+fn view_read<'a>(definition: &'a PipelineDefinition, input: &QueryInput) -> Option<&'a FlowQuery> {
+    match &input.kind {
+        InputKind::Dataset(name) => view_of(definition, name),
+        _ => None,
+    }
 }
 
 /// What stands behind the inputs of a query, for one run of it.
@@ -139,15 +163,14 @@ impl Inputs {
     }
 
     fn provider(&self, input: &QueryInput) -> Result<Arc<dyn TableProvider>> {
-        let wanted = match &input.kind {
-            InputKind::ReadFiles(files) => SourceInput::Files(files.clone()),
-            InputKind::Dataset(name) => SourceInput::Table(name.clone()),
-        };
+        let wanted = SourceInput::of(input).ok_or_else(|| {
+            Error::new(ErrorKind::Definition, "UNRESOLVABLE_TABLE_VALUED_FUNCTION: the versions of snapshots are known to snapshot flows only")
+        })?;
         if wanted == self.source.0 {
             return Ok(Arc::clone(&self.source.1));
         }
         match &wanted {
-            SourceInput::Table(name) => self.tables.get(name).cloned().ok_or_else(|| {
+            SourceInput::Table(name, _) => self.tables.get(name).cloned().ok_or_else(|| {
                 Error::new(ErrorKind::NotFound, "a table that the query reads does not exist yet")
                     .with("table", name)
             }),
@@ -157,6 +180,16 @@ impl Inputs {
             )
             .with("path", &files.path)
             .help("load them into a table of the pipeline and join that")),
+            SourceInput::Kafka(_) => Err(Error::new(
+                ErrorKind::Unsupported,
+                "topics can only be read as the stream of a flow, not joined to it",
+            )
+            .help("load them into a table of the pipeline and join that")),
+            SourceInput::Foreign(table, _) => Err(Error::new(
+                ErrorKind::Unsupported,
+                "a table outside of the pipeline can only be read as the stream of a flow, not joined to it",
+            )
+            .with("path", &table.path)),
         }
     }
 }
@@ -170,7 +203,7 @@ pub(crate) async fn static_tables(
     let mut tables: BTreeMap<String, Arc<dyn TableProvider>> = BTreeMap::new();
     let views = definition.datasets.iter().filter_map(|dataset| match dataset {
         DatasetDefinition::View(view) => Some(&view.query),
-        DatasetDefinition::StreamingTable(_) => None,
+        _ => None,
     });
     let inputs = views.chain([query]).flat_map(|query| &query.inputs);
     for input in inputs.filter(|input| !input.streaming) {
@@ -205,11 +238,7 @@ async fn plan_at(
     }
     let context = session();
     for input in &query.inputs {
-        let view = match &input.kind {
-            InputKind::Dataset(name) => view_of(definition, name),
-            InputKind::ReadFiles(_) => None,
-        };
-        let provider: Arc<dyn TableProvider> = match view {
+        let provider: Arc<dyn TableProvider> = match view_read(definition, input) {
             Some(view) => {
                 let rows = Box::pin(plan_at(definition, view, inputs, depth + 1)).await?;
                 Arc::new(ViewTable::new(rows.into_unoptimized_plan(), None))

@@ -227,10 +227,8 @@ impl Update {
             let Some(flow) = context.flow(&name) else {
                 return (id, report, Err(Error::new(ErrorKind::Internal, "the flow is not defined")));
             };
-            let table = context.definition.datasets.iter().find_map(|dataset| match dataset {
-                DatasetDefinition::StreamingTable(table) if table.name == flow.target => Some(table),
-                _ => None,
-            });
+            let mut tables = context.definition.datasets.iter().filter_map(DatasetDefinition::table);
+            let table = tables.find(|table| table.name == flow.target);
             let (report, result) = match FlowRun::open(&context, flow, &analysis, table).await {
                 Ok(run) => run.run().await,
                 Err(error) => (report, Err(error)),

@@ -3,7 +3,7 @@
 //! Names of common table expressions are none of the pipeline's. Their scope is followed as the query is walked: within
 //! a WITH list each one sees those before it, the body sees all.
 
-use std::ops::ControlFlow;
+use std::{collections::BTreeMap, ops::ControlFlow};
 
 use sqlparser::ast::{
     Ident, ObjectName, ObjectNamePart, Query, SetExpr, Statement, TableAlias, TableFactor, VisitorMut,
@@ -63,7 +63,10 @@ impl<'a> Relations<'a> {
         {
             let alias = match &input.kind {
                 InputKind::Dataset(name) => Some(last_part(name)),
-                InputKind::ReadFiles(_) => None,
+                InputKind::Table(table) => Some(last_part(&table.path)),
+                InputKind::LastSnapshotVersion => Some("last_snapshot_version".to_owned()),
+                InputKind::CurrentSnapshotVersion => Some("current_snapshot_version".to_owned()),
+                InputKind::ReadFiles(_) | InputKind::ReadKafka(_) => None,
             };
             return Ok(Some((only.clone(), alias)));
         }
@@ -80,6 +83,7 @@ impl<'a> Relations<'a> {
         self.inputs.push(QueryInput {
             placeholder: placeholder.clone(),
             kind: InputKind::Dataset(table),
+            options: BTreeMap::new(),
             streaming: false,
             span,
         });

@@ -3,6 +3,8 @@
 //! `STREAM t`, `STREAM(t)` and `read_files(..)` are replaced before the query is parsed, since no SQL parser takes them
 //! all. They count only where a FROM clause expects a table; elsewhere these are names like any other.
 
+use std::collections::BTreeMap;
+
 use sqlparser::{
     keywords::RESERVED_FOR_TABLE_ALIAS,
     tokenizer::{Token, TokenWithSpan},
@@ -127,7 +129,7 @@ fn source(cursor: &mut Cursor<'_>, number: usize) -> Result<Option<QueryInput>, 
     };
     let range = cursor.since(start);
     let span = Span { file: cursor.file, start: range.start, end: range.end };
-    Ok(Some(QueryInput { placeholder: placeholder(number), kind, streaming, span }))
+    Ok(Some(QueryInput { placeholder: placeholder(number), kind, streaming, options: BTreeMap::new(), span }))
 }
 
 /// True when what looks like `cloud_files` is a plain table name.

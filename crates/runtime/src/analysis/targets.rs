@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use strandline_cdc_core::{CdcSpec, FlowTerms, Target, names};
-use strandline_pipeline_sql::{FlowDefinition, FlowKind, PipelineDefinition, StreamingTable};
+use strandline_pipeline_sql::{FlowDefinition, FlowKind, PipelineDefinition, TableDeclaration};
 
 use super::{FlowAnalysis, Work, table_of, union};
 use crate::{
@@ -156,7 +156,7 @@ fn check_types(
 
 /// A declared CDC target must have the columns that its flows give it, the system columns among them (G-15).
 fn check_declared(
-    table: Option<&StreamingTable>,
+    table: Option<&TableDeclaration>,
     sequence_column: &str,
     target: &Schema,
     all_known: bool,

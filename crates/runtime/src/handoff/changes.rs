@@ -62,7 +62,7 @@ impl ChangeReader {
         let schema = Arc::clone(&side.analysis.source_schema);
         let rows = everything(Arc::from(source), Arc::clone(&schema)).await?;
         let definition = project.definition();
-        let query = side.flow.query();
+        let query = &side.cdc.source;
         let tables = query::static_tables(definition, query, format).await?;
         let inputs = Inputs::batch(&side.analysis.source, schema, rows, tables)?;
         let rows = selected(side, query::plan(definition, query, &inputs).await?)?;
