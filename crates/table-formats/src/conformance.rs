@@ -5,6 +5,7 @@
 
 mod commits;
 mod fixture;
+mod replace;
 mod rows;
 mod tables;
 
@@ -12,6 +13,7 @@ pub use commits::{
     line_03_commits_build_on_their_base, line_04_stamps_come_with_the_rows, line_05_no_batch_twice,
     line_06_fencing,
 };
+pub use replace::line_13_replacing_makes_a_new_table;
 pub use rows::{
     line_01_whole_or_nothing, line_02_snapshots_dont_move, line_07_lookups_miss_nothing,
     line_08_deletes_are_exact, line_09_schemas_hold, line_10_new_columns_are_nullable,
@@ -36,5 +38,6 @@ pub async fn all(format: &dyn TableFormat) -> Result<()> {
     line_09_schemas_hold(format).await?;
     line_10_new_columns_are_nullable(format).await?;
     line_11_empty_leaves_the_table(format).await?;
-    line_12_creation_is_exclusive(format).await
+    line_12_creation_is_exclusive(format).await?;
+    line_13_replacing_makes_a_new_table(format).await
 }

@@ -24,6 +24,18 @@
 //! 10. **New columns are nullable.** A commit may add nullable columns; rows written before read as NULL there.
 //! 11. **Empty leaves the table.** After [`TableChange::Empty`] there is no row; schema and stamps remain.
 //! 12. **Creation is exclusive.** Creating a table that exists is an error; opening one that does not is `None`.
+//! 13. **Replacing makes a new table.** After [`TableChange::Replace`] the table's columns, keys, properties and comment
+//!     are those of the definition, its rows are those that came with it, and its state version is the stamp's, all in one
+//!     commit. Stamps of writers remain; older snapshots stay as they were. A commit of another writer in between is a
+//!     conflict, whatever it did; rows that don't fit the definition and definitions that the format can't hold are
+//!     refused before anything is written.
+//!
+//! # A full refresh
+//! empties a target and its side state together. Its flows' new incarnations are recorded first; then an empty side state
+//! with the new keys is written, [`SideState::write_empty`](crate::SideState::write_empty) above the version that the
+//! table names, and one [`TableChange::Replace`] without rows names it in its stamp, as **batch 0** of a new incarnation.
+//! Whoever crashed on the way looks for that batch with [`TableSnapshot::last_batch`]: it is there or nothing happened.
+//! A conflict means that somebody else committed: do the same on the newest version.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -80,7 +92,8 @@ pub struct WriterId {
 pub struct CommitStamp {
     /// Who commits.
     pub writer: WriterId,
-    /// Number of the writer's batch, from 1; never used twice within an incarnation.
+    /// Number of the writer's batch, from 1, never used twice within an incarnation; 0 is for the [`TableChange::Replace`]
+    /// that an incarnation begins with.
     pub batch: u64,
     /// The version of the side state that belongs to the table from this commit on.
     pub state: StateVersion,
@@ -88,7 +101,7 @@ pub struct CommitStamp {
     pub epoch: u64,
 }
 
-/// What a table is created with.
+/// What a table is created with, and what [`TableChange::Replace`] makes of it.
 #[derive(Debug, Clone)]
 pub struct TableDefinition {
     /// Columns.
@@ -134,7 +147,7 @@ pub trait TableFormat: fmt::Debug + Send + Sync {
 /// A table that flows maintain.
 ///
 /// # Contract
-/// Lines 1 to 11 of the [module's list](self).
+/// Lines 1 to 11 and 13 of the [module's list](self).
 #[async_trait]
 pub trait Table: fmt::Debug + Send + Sync {
     /// The newest version.
@@ -241,6 +254,14 @@ pub enum TableChange {
     Empty,
     /// Every row goes, and these come.
     Overwrite(BatchStream),
+    /// Every row goes, these come, and the table is what the definition says from now on: columns may go, come and change
+    /// their types. See the module's text for a full refresh.
+    Replace {
+        /// Columns, keys, properties and comment from now on.
+        definition: Box<TableDefinition>,
+        /// Rows that come, in the definition's columns; nullable ones may be missing.
+        rows: BatchStream,
+    },
 }
 
 impl fmt::Debug for TableChange {
@@ -254,6 +275,9 @@ impl fmt::Debug for TableChange {
             Self::Append(_) => f.write_str("Append"),
             Self::Empty => f.write_str("Empty"),
             Self::Overwrite(_) => f.write_str("Overwrite"),
+            Self::Replace { definition, .. } => {
+                f.debug_struct("Replace").field("definition", definition).finish_non_exhaustive()
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 mod error;
 mod folder;
 mod metadata;
+mod protocol;
 mod schema;
 mod stamp;
 mod stats;
@@ -96,12 +97,7 @@ impl TableFormat for DeltaFormat {
     }
 
     async fn create(&self, name: &str, definition: &TableDefinition) -> Result<Arc<dyn Table>> {
-        schema::check(&definition.schema)?;
-        check_keys(&definition.schema, &definition.keys)?;
-        if definition.properties.contains_key(RETENTION) {
-            let message = format!("`{RETENTION}` would let the marks of committed batches expire");
-            return Err(Error::new(ErrorKind::Invalid, message));
-        }
+        check_definition(definition)?;
         let folder = self.folder(name)?;
         let log = self.log(&folder)?;
         if log.is_delta_table_location().await.map_err(|e| error::of(e, "the table can't be looked for"))? {
@@ -151,6 +147,17 @@ impl TableFormat for DeltaFormat {
         names.sort();
         Ok(names)
     }
+}
+
+/// Refuses what no table of this adapter can be.
+fn check_definition(definition: &TableDefinition) -> Result<()> {
+    schema::check(&definition.schema)?;
+    check_keys(&definition.schema, &definition.keys)?;
+    if definition.properties.contains_key(RETENTION) {
+        let message = format!("`{RETENTION}` would let the marks of committed batches expire");
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
+    Ok(())
 }
 
 fn exists(name: &str) -> Error {

@@ -100,6 +100,10 @@ impl TableMetadata for MemoryMetadata {
         Ok(())
     }
 
+    fn check_definition(&self, definition: &TableDefinition) -> Result<()> {
+        check_keys(&definition.schema, &definition.keys)
+    }
+
     async fn head(&self, at: Option<TableVersion>) -> Result<TableHead> {
         let versions = lock(&self.versions);
         let head = match at {
@@ -139,14 +143,23 @@ impl TableHead {
         files.sort_by(|a, b| a.path.cmp(&b.path));
         let mut batches = self.batches.clone();
         batches.insert(stamp.writer.clone(), stamp.batch);
+        let before = TableDefinition {
+            schema: change.schema.unwrap_or_else(|| Arc::clone(&self.schema)),
+            keys: self.keys.clone(),
+            properties: self.properties.clone(),
+            comment: None,
+        };
+        let TableDefinition { schema, keys, properties, .. } = change.definition.map_or(before, |new| *new);
         Self {
             version: TableVersion(self.version.0 + 1),
-            schema: change.schema.unwrap_or_else(|| Arc::clone(&self.schema)),
+            schema,
+            keys,
+            properties,
             batches,
             state: stamp.state,
             epoch: self.epoch.max(stamp.epoch),
             files: Arc::new(files),
-            ..self.clone()
+            adapter: Arc::clone(&self.adapter),
         }
     }
 }

@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use object_store::{ObjectStore, path::Path};
 
-use crate::contract::{CommitStamp, Result, StateVersion, TableVersion, WriterId};
+use crate::contract::{CommitStamp, Result, StateVersion, TableDefinition, TableVersion, WriterId};
 
 /// A Parquet file of a table, immutable.
 #[derive(Debug, Clone)]
@@ -76,6 +76,8 @@ pub struct FileChanges {
     pub remove: Vec<Arc<DataFile>>,
     /// The schema from now on, when it changes.
     pub schema: Option<SchemaRef>,
+    /// What the table is from now on, when it is replaced as a whole; instead of `schema`.
+    pub definition: Option<Box<TableDefinition>>,
     /// What kind of change it is, for readers of the table's history.
     pub operation: Operation,
 }
@@ -90,6 +92,8 @@ pub enum Operation {
     Append,
     /// Everything went, and rows may have come.
     Overwrite,
+    /// The same, and the table became another one.
+    Replace,
 }
 
 /// How a metadata commit ended.
@@ -121,6 +125,11 @@ pub trait TableMetadata: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// `Unsupported`.
     fn check_schema(&self, schema: &SchemaRef) -> Result<()>;
+    /// Refuses what a table of this format can't be: its columns, keys or properties.
+    ///
+    /// # Errors
+    /// `Unsupported`, `Invalid`.
+    fn check_definition(&self, definition: &TableDefinition) -> Result<()>;
     /// The newest version, or the one asked for.
     ///
     /// # Errors

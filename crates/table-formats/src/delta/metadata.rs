@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use deltalake_core::{
     DeltaTable, checkpoints,
     kernel::{
-        Action, Add, LogicalFileView, MetadataExt, Remove,
+        Action, Add, LogicalFileView, Metadata, MetadataExt, Remove,
         transaction::{CommitBuilder, CommitProperties},
     },
     logstore::{LogStoreRef, get_actions},
@@ -18,12 +18,12 @@ use object_store::{ObjectStore, path::Path};
 use tokio::sync::Mutex;
 
 use super::{
-    KEYS, RETENTION, WRITERS, error, schema,
+    KEYS, RETENTION, WRITERS, error, protocol, schema,
     stamp::{self, Marks},
     stats,
 };
 use crate::{
-    contract::{CommitStamp, Result, TableVersion},
+    contract::{CommitStamp, Result, TableDefinition, TableVersion},
     error::{Error, ErrorKind},
     metadata::{DataFile, FileChanges, MetadataOutcome, Operation, TableHead, TableMetadata},
 };
@@ -104,8 +104,14 @@ impl DeltaMetadata {
 
     fn actions(base: &TableHead, change: &FileChanges, stamp: &CommitStamp) -> Result<Vec<Action>> {
         let now = wall_clock_millis();
-        let schema = change.schema.as_ref().unwrap_or(&base.schema);
+        let (schema, keys) = match &change.definition {
+            Some(new) => (&new.schema, &new.keys),
+            None => (change.schema.as_ref().unwrap_or(&base.schema), &base.keys),
+        };
         let mut actions = Vec::new();
+        if schema != &base.schema {
+            actions.extend(protocol::upgraded(state_of(base)?.protocol(), schema)?.map(Action::Protocol));
+        }
         actions.extend(Self::metadata_action(base, change, stamp)?);
         actions.extend(change.remove.iter().map(|file| {
             Action::Remove(Remove {
@@ -124,7 +130,7 @@ impl DeltaMetadata {
                 size: i64::try_from(file.size).unwrap_or(i64::MAX),
                 modification_time: now,
                 data_change: true,
-                stats: Some(stats::to_json(file, schema, &base.keys)?),
+                stats: Some(stats::to_json(file, schema, keys)?),
                 ..Add::default()
             }));
         }
@@ -149,10 +155,13 @@ impl DeltaMetadata {
             metadata = metadata.add_config_key(WRITERS.to_owned(), list).map_err(failed)?;
         }
         if let Some(new) = &change.schema {
-            check_features(new, state)?;
             metadata = metadata.with_schema(&schema::to_delta(new)?).map_err(failed)?;
         }
-        Ok((!known || change.schema.is_some()).then_some(Action::Metadata(metadata)))
+        if let Some(new) = &change.definition {
+            metadata = replaced(&metadata, new, &apps)?;
+        }
+        let changed = !known || change.schema.is_some() || change.definition.is_some();
+        Ok(changed.then_some(Action::Metadata(metadata)))
     }
 
     /// True when the log still has a version's entry, and a beginning to read it from.
@@ -192,6 +201,10 @@ impl TableMetadata for DeltaMetadata {
 
     fn check_schema(&self, schema: &SchemaRef) -> Result<()> {
         schema::check(schema)
+    }
+
+    fn check_definition(&self, definition: &TableDefinition) -> Result<()> {
+        super::check_definition(definition)
     }
 
     async fn head(&self, at: Option<TableVersion>) -> Result<TableHead> {
@@ -243,6 +256,7 @@ impl TableMetadata for DeltaMetadata {
             return Err(Error::new(ErrorKind::Internal, message));
         }
         let mut head = base.after(change, stamp);
+        head.properties = table_properties(landed.snapshot.metadata());
         head.adapter = Arc::new(landed.snapshot());
         if landed.version().is_multiple_of(CHECKPOINT_EVERY) {
             self.checkpoint(&landed.snapshot).await;
@@ -269,8 +283,7 @@ fn head_of(
     if !metadata.partition_columns().is_empty() {
         return Err(unsupported("partition columns"));
     }
-    let mut properties: BTreeMap<String, String> =
-        metadata.configuration().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let properties = table_properties(metadata);
     if properties.get("delta.columnMapping.mode").is_some_and(|mode| mode != "none") {
         return Err(unsupported("column mapping"));
     }
@@ -279,7 +292,7 @@ fn head_of(
             "the property `{RETENTION}`, by which committed batches are forgotten"
         )));
     }
-    if properties.remove(WRITERS).is_none() && !marks.batches.is_empty() {
+    if !metadata.configuration().contains_key(WRITERS) && !marks.batches.is_empty() {
         return Err(lost_writers());
     }
     let keys = match properties.get(KEYS) {
@@ -310,6 +323,32 @@ fn head_of(
     })
 }
 
+/// Properties of a table, but for the list of its writers, which is ours alone.
+fn table_properties(metadata: &Metadata) -> BTreeMap<String, String> {
+    let all = metadata.configuration().iter().filter(|(key, _)| key.as_str() != WRITERS);
+    all.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// The metadata of a table that became another one: only its identity stays, and who wrote it.
+fn replaced(metadata: &Metadata, new: &TableDefinition, writers: &[String]) -> Result<Metadata> {
+    let mut configuration = new.properties.clone();
+    configuration.insert(KEYS.to_owned(), serde_json::json!(new.keys).to_string());
+    configuration.insert(WRITERS.to_owned(), serde_json::json!(writers).to_string());
+    let failed = |e| Error::new(ErrorKind::Internal, "the metadata can't be changed").because(e);
+    let schema = serde_json::to_string(&schema::to_delta(&new.schema)?).map_err(failed)?;
+    serde_json::from_value(serde_json::json!({
+        "id": metadata.id(),
+        "name": metadata.name(),
+        "description": new.comment,
+        "format": { "provider": "parquet", "options": {} },
+        "schemaString": schema,
+        "partitionColumns": [],
+        "configuration": configuration,
+        "createdTime": metadata.created_time(),
+    }))
+    .map_err(failed)
+}
+
 fn data_file(path: String, view: &LogicalFileView, schema: &SchemaRef) -> Result<DataFile> {
     if view.deletion_vector_descriptor().is_some() {
         return Err(unsupported("deletion vectors"));
@@ -332,24 +371,6 @@ fn unsupported(feature: &str) -> Error {
     Error::new(ErrorKind::Unsupported, format!("the table has {feature}, which this adapter can't maintain"))
 }
 
-/// Columns without a time zone need a table feature that a table gets when it is created.
-fn check_features(schema: &SchemaRef, state: &DeltaTableState) -> Result<()> {
-    let features = state.protocol().writer_features().unwrap_or_default();
-    let has = features.iter().any(|f| f.as_ref() == "timestampNtz");
-    let needs = schema.fields().iter().find(|field| schema::holds_local_time(field.data_type()));
-    match needs {
-        Some(field) if !has => {
-            let message = format!(
-                "column `{}` is {}: a table without the feature `timestampNtz` can't get it; use microseconds in UTC",
-                field.name(),
-                field.data_type()
-            );
-            Err(Error::new(ErrorKind::Unsupported, message))
-        }
-        _ => Ok(()),
-    }
-}
-
 fn writers(state: &DeltaTableState) -> Result<Vec<String>> {
     match state.metadata().configuration().get(WRITERS) {
         None => Ok(Vec::new()),
@@ -363,7 +384,7 @@ fn operation(operation: Operation) -> DeltaOperation {
     let write = |mode| DeltaOperation::Write { mode, partition_by: None, predicate: None };
     match operation {
         Operation::Append => write(SaveMode::Append),
-        Operation::Overwrite => write(SaveMode::Overwrite),
+        Operation::Overwrite | Operation::Replace => write(SaveMode::Overwrite),
         Operation::Merge => DeltaOperation::Merge {
             predicate: None,
             merge_predicate: None,

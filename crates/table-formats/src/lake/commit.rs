@@ -13,7 +13,10 @@ use super::{
     plan::{self, Group},
 };
 use crate::{
-    contract::{BatchStream, CommitOutcome, CommitStamp, Committed, Result, TableChange, TableVersion},
+    contract::{
+        BatchStream, CommitOutcome, CommitStamp, Committed, Result, TableChange, TableDefinition,
+        TableVersion,
+    },
     error::{Error, ErrorKind},
     merge,
     metadata::{DataFile, FileChanges, MetadataOutcome, Operation, TableHead, TableMetadata},
@@ -46,6 +49,7 @@ impl Committer {
             TableChange::Append(batches) => self.append(base, batches, stamp).await,
             TableChange::Empty => self.overwrite(base, stream::empty().boxed(), stamp).await,
             TableChange::Overwrite(batches) => self.overwrite(base, batches, stamp).await,
+            TableChange::Replace { definition, rows } => self.replace(base, definition, rows, stamp).await,
         }
     }
 
@@ -71,7 +75,8 @@ impl Committer {
                 return Err(e);
             }
         };
-        let change = FileChanges { add, remove, schema: changed(base, &schema), operation: Operation::Merge };
+        let schema = changed(base, &schema);
+        let change = FileChanges { add, remove, schema, definition: None, operation: Operation::Merge };
         self.land(base, change, stamp, deleted).await
     }
 
@@ -130,12 +135,41 @@ impl Committer {
         batches: BatchStream,
         stamp: &CommitStamp,
     ) -> Result<CommitOutcome> {
-        let (schema, add) = self.written(base, batches).await?;
+        let (schema, add) = self.written(&base.schema, batches).await?;
         let change = FileChanges {
             add,
             remove: base.files.to_vec(),
             schema: changed(base, &schema),
+            definition: None,
             operation: Operation::Overwrite,
+        };
+        let deleted = base.files.iter().map(|f| f.rows).sum();
+        self.land(base, change, stamp, deleted).await
+    }
+
+    async fn replace(
+        &self,
+        base: &TableHead,
+        definition: Box<TableDefinition>,
+        batches: BatchStream,
+        stamp: &CommitStamp,
+    ) -> Result<CommitOutcome> {
+        self.metadata.check_definition(&definition)?;
+        let (schema, add) = self.written(&definition.schema, batches).await?;
+        if schema != definition.schema {
+            remove_files(self.metadata.store(), self.metadata.root(), &add).await;
+            let more =
+                schema.fields().iter().skip(definition.schema.fields().len()).map(|f| f.name().as_str());
+            let more = more.collect::<Vec<_>>().join(", ");
+            let message = "the rows have columns that the table's definition lacks";
+            return Err(Error::new(ErrorKind::Invalid, message).with("columns", more));
+        }
+        let change = FileChanges {
+            add,
+            remove: base.files.to_vec(),
+            schema: None,
+            definition: Some(definition),
+            operation: Operation::Replace,
         };
         let deleted = base.files.iter().map(|f| f.rows).sum();
         self.land(base, change, stamp, deleted).await
@@ -147,7 +181,7 @@ impl Committer {
         batches: BatchStream,
         stamp: &CommitStamp,
     ) -> Result<CommitOutcome> {
-        let (schema, add) = self.written(base, batches).await?;
+        let (schema, add) = self.written(&base.schema, batches).await?;
         let mut head = base.clone();
         for _ in 0..APPEND_TRIES {
             // Another writer may have changed the schema meanwhile: ours must fit it still.
@@ -173,6 +207,7 @@ impl Committer {
                 add: add.clone(),
                 remove: Vec::new(),
                 schema: changed(&head, &after),
+                definition: None,
                 operation: Operation::Append,
             };
             match self.metadata.commit(&head, change, stamp).await? {
@@ -192,14 +227,14 @@ impl Committer {
     /// Writes rows as they come, each batch checked before it is written; the first batch may bring new columns.
     async fn written(
         &self,
-        base: &TableHead,
+        table: &SchemaRef,
         mut batches: BatchStream,
     ) -> Result<(SchemaRef, Vec<DataFile>)> {
         let Some(first) = batches.try_next().await? else {
-            return Ok((Arc::clone(&base.schema), Vec::new()));
+            return Ok((Arc::clone(table), Vec::new()));
         };
-        let schema = widened(&base.schema, first.schema_ref())?;
-        if schema != base.schema {
+        let schema = widened(table, first.schema_ref())?;
+        if schema != *table {
             self.metadata.check_schema(&schema)?;
         }
         let mut writer = self.writer(&schema);

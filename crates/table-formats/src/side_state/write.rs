@@ -61,12 +61,13 @@ impl SideState {
         self.put(base.version, &manifest).await
     }
 
-    /// Writes a version without rows and barriers, above the base.
+    /// Writes a version without rows and barriers, above another, which need not be of the same keys: what a table that is
+    /// replaced begins with.
     ///
     /// # Errors
     /// The store's.
-    pub async fn write_empty(&self, base: &StateSnapshot) -> Result<StateVersion> {
-        self.put(base.version, &Manifest::empty(self.keys.clone())).await
+    pub async fn write_empty(&self, above: StateVersion) -> Result<StateVersion> {
+        self.put(above, &Manifest::empty(self.keys.clone())).await
     }
 
     /// Files that are merged into the new one: those of a tier that is full, and those whose rows are mostly gone.

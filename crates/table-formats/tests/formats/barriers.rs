@@ -90,7 +90,7 @@ async fn barriers_of_every_type_come_back_with_their_version() {
         let fourth = state.open(four).await.unwrap();
         assert_eq!((fourth.barriers(), fourth.num_rows()), (None, 1));
         assert_eq!(state.open(one).await.unwrap().barriers(), Some(&rows));
-        let none = state.write_empty(&third).await.unwrap();
+        let none = state.write_empty(three).await.unwrap();
         assert_eq!(state.open(none).await.unwrap().barriers(), None);
     }
 }

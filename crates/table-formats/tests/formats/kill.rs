@@ -3,12 +3,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use arrow_array::{Int64Array, RecordBatch, StringArray, cast::AsArray, types::Int64Type};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, cast::AsArray, types::Int64Type};
 use arrow_schema::{DataType, Field, Schema};
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectStore, memory::InMemory, path::Path};
 use strandline_table_formats::{
-    CommitOutcome, CommitStamp, DeltaFormat, LookupPlan, Result, StateVersion, Table, TableChange,
+    CommitOutcome, CommitStamp, DeltaFormat, LookupPlan, Result, SideState, StateVersion, Table, TableChange,
     TableDefinition, TableFormat, WriterId,
 };
 
@@ -157,4 +157,68 @@ async fn two_handles_follow_each_other_across_checkpoints() {
     assert_eq!(read(two.as_ref()).await, rows);
     let files = fresh.snapshot().await.unwrap().appended_since(None).await.unwrap();
     assert!(files.len() < 8, "{} files", files.len());
+}
+
+/// A table of other columns, with a row for each key.
+async fn replace(table: &dyn Table, side: &SideState) -> Result<CommitOutcome> {
+    let base = table.snapshot().await?;
+    let writer = WriterId { incarnation: 1, ..stamp(0).writer };
+    if base.last_batch(&writer).is_some() {
+        return Ok(CommitOutcome::AlreadyApplied { batch: 0 });
+    }
+    let state = side.write_empty(base.state_version()).await?;
+    let keys: ArrayRef = Arc::new(StringArray::from(vec!["x", "y"]));
+    let rows = RecordBatch::try_from_iter([("name", keys)])?;
+    let definition = TableDefinition {
+        schema: rows.schema(),
+        keys: vec!["name".into()],
+        properties: BTreeMap::default(),
+        comment: None,
+    };
+    let rows = stream::iter([Ok(rows)]).boxed();
+    let change = TableChange::Replace { definition: Box::new(definition), rows };
+    table.commit(base.as_ref(), change, &CommitStamp { writer, batch: 0, state, epoch: 1 }).await
+}
+
+#[tokio::test]
+async fn t13_a_replacement_killed_at_any_operation_is_whole_or_absent_with_its_state() {
+    let prepared = prepared().await;
+    let before = read(format(fork(&prepared)).open("t").await.unwrap().unwrap().as_ref()).await;
+    let side =
+        |store: Arc<dyn ObjectStore>| SideState::new(store, Path::from("state/t"), vec!["name".into()]);
+    let (mut absent, mut whole) = (0, 0);
+    for after in [false, true] {
+        for operations in 0.. {
+            let disk = fork(&prepared);
+            let mortal: Arc<Mortal> = Arc::new(Mortal::new(Arc::<InMemory>::clone(&disk), operations, after));
+            let end: Result<()> = async {
+                let table = format(Arc::<Mortal>::clone(&mortal)).open("t").await?.unwrap();
+                let _outcome = replace(table.as_ref(), &side(Arc::<Mortal>::clone(&mortal))).await?;
+                Ok(())
+            }
+            .await;
+            if mortal.left() >= 0 {
+                assert!(end.is_ok(), "{end:?}");
+                break;
+            }
+            let table = format(Arc::<InMemory>::clone(&disk)).open("t").await.unwrap().unwrap();
+            let now = table.snapshot().await.unwrap();
+            if now.schema().field_with_name("id").is_ok() {
+                absent += 1;
+                assert_eq!(now.state_version(), StateVersion(18));
+                assert_eq!(read(table.as_ref()).await, before, "killed at {operations}, after {after}");
+            } else {
+                whole += 1;
+                assert!(now.state_version() > StateVersion(18));
+            }
+            let side = side(Arc::<InMemory>::clone(&disk));
+            let _outcome = replace(table.as_ref(), &side).await.unwrap();
+            let now = table.snapshot().await.unwrap();
+            let batches: Vec<RecordBatch> = now.scan(None).await.unwrap().try_collect().await.unwrap();
+            assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 2);
+            assert_eq!(side.open(now.state_version()).await.unwrap().num_rows(), 0);
+            assert_eq!(now.last_batch(&stamp(0).writer), Some(18), "the stamps of before stay");
+        }
+    }
+    assert!(absent > 5 && whole > 0, "{absent} absent, {whole} whole");
 }
