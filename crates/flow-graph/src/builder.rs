@@ -6,7 +6,6 @@
 mod cycle;
 mod draft;
 mod layout;
-mod names;
 mod rules;
 
 use crate::{Dataset, Flow, Graph, GraphError, Mode};

@@ -23,6 +23,11 @@ pub enum DatasetKind {
 }
 
 impl DatasetKind {
+    /// Whether this is a table, whose rows are the pipeline's.
+    pub fn is_table(self) -> bool {
+        matches!(self, Self::StreamingTable | Self::MaterializedView)
+    }
+
     /// Whether this is a view, temporary or not.
     pub fn is_view(self) -> bool {
         matches!(self, Self::View | Self::TemporaryView)
@@ -53,11 +58,12 @@ pub struct Dataset {
     pub(crate) name: String,
     pub(crate) kind: DatasetKind,
     pub(crate) reads: Vec<String>,
+    pub(crate) allows_reset: bool,
 }
 
 impl Dataset {
     fn new(name: impl Into<String>, kind: DatasetKind) -> Self {
-        Self { name: name.into(), kind, reads: Vec::new() }
+        Self { name: name.into(), kind, reads: Vec::new(), allows_reset: true }
     }
 
     /// A streaming table; its flows are declared beside it.
@@ -98,6 +104,18 @@ impl Dataset {
             self.reads.extend(names.into_iter().map(Into::into));
         }
         self
+    }
+
+    /// Sets whether a table may be refreshed fully (`pipelines.reset.allowed`); true unless set.
+    #[must_use]
+    pub fn reset_allowed(mut self, allowed: bool) -> Self {
+        self.allows_reset = allowed;
+        self
+    }
+
+    /// Whether it may be refreshed fully.
+    pub fn allows_reset(&self) -> bool {
+        self.allows_reset
     }
 
     /// The dataset's name.

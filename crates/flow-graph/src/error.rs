@@ -370,7 +370,8 @@ impl fmt::Display for Tag<'_> {
     }
 }
 
-struct Similar<'a>(&'a [String]);
+/// A hint at what may be meant, for the middle of a message.
+pub(crate) struct Similar<'a>(pub(crate) &'a [String]);
 
 impl fmt::Display for Similar<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

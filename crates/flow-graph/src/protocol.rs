@@ -41,6 +41,21 @@ pub enum Input {
     NotPersisted {
         /// The flow.
         flow: FlowId,
+        /// Whether another attempt of the update may help.
+        retryable: bool,
+    },
+    /// A flow of a continuous pipeline has taken in all that there was; flows that read from it may start. Reporting
+    /// it again does no harm.
+    Progress {
+        /// The flow, which is no `ONCE` flow.
+        flow: FlowId,
+    },
+    /// What was to be cleared is, durably.
+    Cleared,
+    /// What was to be cleared is not, or not all of it; no flow will start.
+    NotCleared {
+        /// Whether another attempt of the update may help.
+        retryable: bool,
     },
     /// The update is to end early. Asking twice, or after the end, does no harm.
     Cancel,
@@ -53,6 +68,12 @@ pub enum Input {
 #[must_use]
 #[non_exhaustive]
 pub enum Action {
+    /// Clear what [`Scheduler::clearing`](crate::Scheduler::clearing) lists; answer with [`Input::Cleared`] or
+    /// [`Input::NotCleared`]. If it is asked for at all, it is the first action, and the only one until the answer.
+    ///
+    /// Record what is to be cleared first, and finish an open record before the next update reads its history: then
+    /// no crash can leave a table half cleared.
+    Clear,
     /// Start an attempt of a flow; answer with [`Input::Finished`].
     Launch {
         /// The flow.
@@ -82,7 +103,7 @@ pub enum Action {
 pub enum UpdateOutcome {
     /// No flow failed, was skipped or was stopped.
     Completed,
-    /// At least one flow failed, or was skipped.
+    /// At least one flow failed or was skipped, or what was to be cleared is not.
     Failed,
     /// It was cancelled before all flows had ended.
     Canceled,
@@ -124,6 +145,17 @@ pub enum ProtocolError {
         /// Its state.
         state: FlowState,
     },
+    /// Progress of a flow that ends by itself: of a `ONCE` flow, or in a triggered pipeline.
+    #[error("flow number {} is {state} and ends by itself; report its end", .flow.index())]
+    NotContinuous {
+        /// The flow.
+        flow: FlowId,
+        /// Its state.
+        state: FlowState,
+    },
+    /// A clearing that was not asked for, or is over, is reported.
+    #[error("nothing is being cleared; wait for the action, and answer it once")]
+    NotClearing,
     /// A completion that was not asked for is reported.
     #[error("flow number {} is {state} and has no completion to persist; wait for the action", .flow.index())]
     NotPersisting {

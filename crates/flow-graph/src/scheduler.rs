@@ -5,15 +5,17 @@
 //! [`next_deadline`](Scheduler::next_deadline) has come.
 //!
 //! Invariants: a flow is launched only when all its predecessors satisfy their edges, which for a `ONCE` flow means
-//! that its completion is durable; never more flows run than there are permits; a refused input changes nothing.
+//! that its completion is durable; none is launched before everything is cleared that the request clears; never more
+//! flows run than there are permits; a refused input changes nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::clearing::{ClearEvent, ClearPhase};
 use crate::state::FlowEvent;
 use crate::{
-    Action, Completions, EdgeKind, FlowId, FlowState, Graph, Input, Outcome, ProtocolError, Settings,
-    Timestamp, UpdateOutcome, UpdateRequest,
+    Action, Clearing, Completions, EdgeKind, Flow, FlowId, FlowState, Graph, Input, Mode, Outcome,
+    ProtocolError, ResolvedRequest, Settings, Timestamp, UpdateOutcome,
 };
 
 /// Decides, for one update of a graph, what the driver does next.
@@ -21,6 +23,8 @@ use crate::{
 pub struct Scheduler {
     graph: Arc<Graph>,
     settings: Settings,
+    request: ResolvedRequest,
+    clearing: Option<Clearing>,
     /// By flow: its place in topological order.
     ranks: Vec<usize>,
     progress: Progress,
@@ -31,6 +35,9 @@ pub struct Scheduler {
 struct Progress {
     /// By flow.
     states: Vec<FlowState>,
+    clearing: ClearPhase,
+    /// Flows that hold back none of those that wait for them.
+    freeing: BTreeSet<FlowId>,
     /// By flow: how many of its predecessors do not satisfy their edges yet.
     blocked: Vec<usize>,
     /// Flows that may start as soon as there is a permit, by rank.
@@ -40,19 +47,23 @@ struct Progress {
     /// Flows whose Persist or Abort has not been handed out yet.
     untold: BTreeSet<FlowId>,
     /// How many flows occupy a permit.
-    running: usize,
+    occupied: usize,
     /// How many flows are not in a final state.
     open: usize,
     now: Timestamp,
+    /// Whether something failed for good that another attempt of the update may mend.
+    failed_retryably: bool,
+    cancelled: bool,
     done: bool,
 }
 
 impl Scheduler {
-    /// Begins an update. `ONCE` flows that `history` calls complete are idle and satisfy their edges; flows that
-    /// the request leaves out are excluded, and satisfy theirs unless they are incomplete `ONCE` flows.
+    /// Begins an update. `ONCE` flows that `history` calls complete are idle and satisfy their edges, unless the
+    /// request clears them; flows that the request leaves out are excluded, and satisfy theirs unless they are
+    /// incomplete `ONCE` flows.
     pub fn start(
         graph: impl Into<Arc<Graph>>,
-        request: &UpdateRequest,
+        request: &ResolvedRequest,
         history: &Completions,
         settings: Settings,
     ) -> Self {
@@ -63,10 +74,11 @@ impl Scheduler {
                 *place = rank;
             }
         }
+        let complete = |flow: &Flow| flow.is_once() && history.contains(flow.name()) && !request.clears(flow);
         let states = graph.flows().map(|(_, flow)| {
             if !request.selects(flow.target()) {
                 FlowState::Excluded
-            } else if flow.is_once() && history.contains(flow.name()) {
+            } else if complete(flow) {
                 FlowState::Idle
             } else {
                 FlowState::Queued
@@ -74,8 +86,10 @@ impl Scheduler {
         });
         let states: Vec<_> = states.collect();
         let open = states.iter().filter(|state| !state.is_final()).count();
-        let progress = Progress { states, open, ..Progress::default() };
-        let mut scheduler = Self { graph, settings, ranks, progress };
+        let clearing = Clearing::of(request, &graph);
+        let phase = if clearing.is_some() { ClearPhase::Due } else { ClearPhase::NotNeeded };
+        let progress = Progress { states, open, clearing: phase, ..Progress::default() };
+        let mut scheduler = Self { graph, settings, request: request.clone(), clearing, ranks, progress };
         scheduler.skip_after_incomplete(history);
         scheduler.count_blocked();
         scheduler
@@ -91,7 +105,16 @@ impl Scheduler {
         match input {
             Input::Finished { flow, outcome } => self.finish(now, flow, outcome)?,
             Input::Persisted { flow } => self.settle(flow, FlowEvent::Persisted)?,
-            Input::NotPersisted { flow } => self.settle(flow, FlowEvent::NotPersisted)?,
+            Input::NotPersisted { flow, retryable } => {
+                self.settle(flow, FlowEvent::NotPersisted)?;
+                self.progress.failed_retryably |= retryable;
+            }
+            Input::Progress { flow } => self.catch_up(flow)?,
+            Input::Cleared => self.clear(ClearEvent::Cleared)?,
+            Input::NotCleared { retryable } => {
+                self.clear(ClearEvent::NotCleared)?;
+                self.progress.failed_retryably |= retryable;
+            }
             Input::Cancel => self.cancel(),
             Input::Wake => {}
         }
@@ -102,6 +125,13 @@ impl Scheduler {
 
     /// What to do next; `None` until something happens. What makes completions durable comes before what starts.
     pub fn next_action(&mut self) -> Option<Action> {
+        if let Some(asked) = self.progress.clearing.on(ClearEvent::HandedOut) {
+            self.progress.clearing = asked;
+            return Some(Action::Clear);
+        }
+        if !self.progress.clearing.is_over() {
+            return None;
+        }
         while let Some(flow) = self.progress.untold.pop_first() {
             match self.state(flow) {
                 Some(FlowState::Persisting) => return Some(Action::Persist { flow }),
@@ -109,7 +139,7 @@ impl Scheduler {
                 _ => {}
             }
         }
-        if self.progress.running < self.settings.permits() {
+        if self.progress.occupied < self.settings.permits() {
             while let Some((_, flow)) = self.progress.ready.pop_first() {
                 if let Some(FlowState::Running { attempt }) = self.apply(flow, FlowEvent::Launched) {
                     return Some(Action::Launch { flow, attempt });
@@ -133,6 +163,31 @@ impl Scheduler {
         self.progress.states.get(flow.0).copied()
     }
 
+    /// Whether a flow holds back none of those that wait for it: its state says so, or it has caught up once.
+    pub fn frees_dependents(&self, flow: FlowId) -> bool {
+        self.progress.freeing.contains(&flow)
+    }
+
+    /// What this update clears before its first flow starts, if anything.
+    pub fn clearing(&self) -> Option<&Clearing> {
+        self.clearing.as_ref()
+    }
+
+    /// Whether something failed that another attempt of the update may mend, and nobody cancelled it: what
+    /// [`UpdateAttempts::after`](crate::UpdateAttempts::after) asks.
+    pub fn failed_retryably(&self) -> bool {
+        self.progress.failed_retryably && !self.progress.cancelled
+    }
+
+    /// What another attempt of this update asks for: the same targets. What has been cleared is not cleared again.
+    pub fn request_to_retry(&self) -> ResolvedRequest {
+        if self.progress.clearing == ClearPhase::Cleared {
+            self.request.without_clearing()
+        } else {
+            self.request.clone()
+        }
+    }
+
     /// Whether [`Action::Done`] has been handed out.
     pub fn is_done(&self) -> bool {
         self.progress.done
@@ -145,15 +200,13 @@ impl Scheduler {
 
     fn finish(&mut self, now: Timestamp, flow: FlowId, outcome: Outcome) -> Result<(), ProtocolError> {
         let state = self.known(flow)?;
-        let (FlowState::Running { attempt } | FlowState::Stopping { attempt }) = state else {
+        let Some(attempt) = state.attempt() else {
             return Err(ProtocolError::NotRunning { flow, state });
         };
         let event = match outcome {
-            Outcome::Succeeded => {
-                FlowEvent::Succeeded { once: self.graph.flow(flow).is_some_and(crate::Flow::is_once) }
-            }
+            Outcome::Succeeded => FlowEvent::Succeeded { once: self.is_once(flow) },
             Outcome::Failed { retryable } => {
-                let wait = self.settings.wait_after(attempt).filter(|_| retryable);
+                let wait = self.settings.wait_after(self.graph.mode(), attempt).filter(|_| retryable);
                 FlowEvent::Failed { retry: wait.map(|wait| now.after(wait)) }
             }
             Outcome::Stopped if self.progress.untold.contains(&flow) => {
@@ -161,7 +214,33 @@ impl Scheduler {
             }
             Outcome::Stopped => FlowEvent::Aborted,
         };
-        self.apply(flow, event).map(|_| ()).ok_or(ProtocolError::NotAborted { flow, state })
+        let ended = self.apply(flow, event).ok_or(ProtocolError::NotAborted { flow, state })?;
+        if let (FlowState::Failed, Outcome::Failed { retryable: true }) = (ended, outcome) {
+            self.progress.failed_retryably = true;
+        }
+        Ok(())
+    }
+
+    /// Only a flow that goes on can have caught up; one that ends by itself succeeds.
+    fn catch_up(&mut self, flow: FlowId) -> Result<(), ProtocolError> {
+        let state = self.known(flow)?;
+        if self.graph.mode() == Mode::Triggered || self.is_once(flow) {
+            return Err(ProtocolError::NotContinuous { flow, state });
+        }
+        self.apply(flow, FlowEvent::CaughtUp).map(|_| ()).ok_or(ProtocolError::NotRunning { flow, state })
+    }
+
+    /// The answer to a Clear that was handed out.
+    fn clear(&mut self, event: ClearEvent) -> Result<(), ProtocolError> {
+        let phase = self.progress.clearing.on(event).ok_or(ProtocolError::NotClearing)?;
+        self.progress.clearing = phase;
+        if phase == ClearPhase::NotCleared {
+            for place in 0..self.progress.states.len() {
+                self.apply(FlowId(place), FlowEvent::NotCleared);
+            }
+            self.progress.ready.clear();
+        }
+        Ok(())
     }
 
     /// The answer to a Persist that was handed out.
@@ -175,11 +254,18 @@ impl Scheduler {
     }
 
     fn cancel(&mut self) {
+        self.progress.cancelled = true;
+        self.progress.clearing =
+            self.progress.clearing.on(ClearEvent::Cancelled).unwrap_or(self.progress.clearing);
         for place in 0..self.progress.states.len() {
             self.apply(FlowId(place), FlowEvent::Cancelled);
         }
         self.progress.ready.clear();
         self.progress.sleeping.clear();
+    }
+
+    fn is_once(&self, flow: FlowId) -> bool {
+        self.graph.flow(flow).is_some_and(Flow::is_once)
     }
 
     fn known(&self, flow: FlowId) -> Result<FlowState, ProtocolError> {
@@ -195,10 +281,10 @@ impl Scheduler {
         if old == new {
             return Some(new);
         }
-        progress.running = progress
-            .running
-            .saturating_add(usize::from(new.is_running()))
-            .saturating_sub(usize::from(old.is_running()));
+        progress.occupied = progress
+            .occupied
+            .saturating_add(usize::from(new.holds_permit()))
+            .saturating_sub(usize::from(old.holds_permit()));
         progress.open = progress.open.saturating_sub(usize::from(new.is_final()));
         progress.untold.remove(&flow);
         match new {
@@ -208,21 +294,30 @@ impl Scheduler {
             FlowState::Waiting { due, .. } => {
                 progress.sleeping.insert((due, flow));
             }
-            FlowState::Completed => self.free_dependents(flow),
+            FlowState::Live | FlowState::Completed => self.free_dependents(flow),
             FlowState::Failed => self.skip_after(flow, flow),
+            FlowState::Skipped { .. } => {
+                // After a flow that had caught up it may have been about to start.
+                if let Some(rank) = self.ranks.get(flow.0) {
+                    progress.ready.remove(&(*rank, flow));
+                }
+            }
             FlowState::Queued
             | FlowState::Running { .. }
-            | FlowState::Skipped { .. }
             | FlowState::Stopped
             | FlowState::Idle
-            | FlowState::Excluded => {}
+            | FlowState::Excluded
+            | FlowState::NotCleared => {}
         }
         Some(new)
     }
 
-    /// One predecessor less for each flow that waits for this one.
+    /// One predecessor less for each flow that waits for this one, the first time.
     fn free_dependents(&mut self, flow: FlowId) {
         let progress = &mut self.progress;
+        if !progress.freeing.insert(flow) {
+            return;
+        }
         for next in self.graph.successors(flow) {
             let Some(blocked) = progress.blocked.get_mut(next.0) else { continue };
             *blocked = blocked.saturating_sub(1);
@@ -263,7 +358,10 @@ impl Scheduler {
     fn count_blocked(&mut self) {
         let satisfied = |flow: &FlowId| self.state(*flow).is_some_and(FlowState::satisfies_edges);
         let open = |flow| self.graph.predecessors(flow).iter().filter(|other| !satisfied(other)).count();
-        self.progress.blocked = self.graph.flows().map(|(flow, _)| open(flow)).collect();
+        let freeing = self.graph.flows().map(|(flow, _)| flow).filter(satisfied).collect();
+        let blocked = self.graph.flows().map(|(flow, _)| open(flow)).collect();
+        self.progress.freeing = freeing;
+        self.progress.blocked = blocked;
         for (place, rank) in self.ranks.iter().enumerate() {
             let free = self.progress.blocked.get(place) == Some(&0)
                 && self.progress.states.get(place) == Some(&FlowState::Queued);
@@ -289,7 +387,9 @@ impl Scheduler {
         let any = |wanted: fn(&FlowState) -> bool| self.progress.states.iter().any(wanted);
         if any(|state| matches!(state, FlowState::Stopped)) {
             UpdateOutcome::Canceled
-        } else if any(|state| matches!(state, FlowState::Failed | FlowState::Skipped { .. })) {
+        } else if self.progress.clearing == ClearPhase::NotCleared
+            || any(|state| matches!(state, FlowState::Failed | FlowState::Skipped { .. }))
+        {
             UpdateOutcome::Failed
         } else {
             UpdateOutcome::Completed

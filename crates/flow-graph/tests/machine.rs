@@ -14,7 +14,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use strandline_flow_graph::{
     Action, Completions, Dataset, Flow, FlowId, FlowKind, FlowState, Graph, GraphBuilder, Input, Outcome,
-    ProtocolError, QueryMode, Scheduler, Settings, Timestamp, UpdateOutcome, UpdateRequest,
+    ProtocolError, QueryMode, ResolvedRequest, Scheduler, Settings, Timestamp, UpdateOutcome,
 };
 
 /// Flow `n` writes table `n`; its edges lead from flows that come before it in `order`.
@@ -112,7 +112,7 @@ impl World {
             .with_max_flow_retry_attempts(self.retries)
             .with_backoff(Duration::from_millis(3), Duration::from_millis(10));
         let history: Completions = self.durable.iter().cloned().collect();
-        let request = UpdateRequest::refresh_all();
+        let request = ResolvedRequest::refresh_all();
         let mut update = Scheduler::start(Arc::clone(&self.graph), &request, &history, settings);
         let mut watch = Watch { succeeded: self.durable.clone(), ..Watch::default() };
         let mut now = Timestamp(0);
@@ -192,7 +192,7 @@ impl World {
                 Input::Finished { flow: pick(running, random), outcome }
             }
             0 | 1 => Input::Persisted { flow: pick(persisting, random) },
-            3 => Input::NotPersisted { flow: pick(persisting, random) },
+            3 => Input::NotPersisted { flow: pick(persisting, random), retryable: false },
             // Anything, from anyone.
             4 => Input::Finished { flow: flows[random.choose(flows.len())], outcome: Outcome::Stopped },
             5 if random.choose(8) == 7 => Input::Cancel,
@@ -234,7 +234,7 @@ impl World {
                 assert!(self.durable.insert(name.clone()) && watch.succeeded.insert(name));
                 true
             }
-            Input::NotPersisted { flow } if watch.persisting.remove(&flow) => {
+            Input::NotPersisted { flow, .. } if watch.persisting.remove(&flow) => {
                 watch.failed.insert(self.name(flow))
             }
             Input::Cancel => {
@@ -326,7 +326,7 @@ fn an_id_of_another_graph_is_refused_by_name_and_never_panics() {
     let (large, _) = build(&Shape { once: vec![false; 3], edges: vec![0; 9], order: vec![0, 1, 2] });
     let (small, _) = build(&Shape { once: vec![false], edges: vec![0], order: vec![0] });
     let foreign = large.flow_id("f2").expect("known");
-    let request = UpdateRequest::refresh_all();
+    let request = ResolvedRequest::refresh_all();
     let mut update =
         Scheduler::start(Arc::clone(&small), &request, &Completions::none(), Settings::default());
     let outcome = Outcome::Succeeded;

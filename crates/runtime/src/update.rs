@@ -10,8 +10,8 @@ use std::{
 
 use object_store::ObjectStore;
 use strandline_flow_graph::{
-    Action, Completions, FlowId, FlowState, Graph, Input, Outcome, Scheduler, Settings, Timestamp,
-    UpdateRequest,
+    Action, Completions, FlowId, FlowState, Graph, Input, Outcome, ResolvedRequest, Scheduler, Settings,
+    Timestamp,
 };
 use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
@@ -106,7 +106,7 @@ impl Update {
         let completions: Completions = completions.into_iter().collect();
         let settings = settings(&self.context.definition)?;
         let mut scheduler =
-            Scheduler::start(self.graph.clone(), &UpdateRequest::refresh_all(), &completions, settings);
+            Scheduler::start(self.graph.clone(), &ResolvedRequest::refresh_all(), &completions, settings);
         self.obey(&mut scheduler).await?;
         self.collect_tombstones(&scheduler).await;
         let flows = self.closing_reports(&scheduler);
@@ -126,7 +126,7 @@ impl Update {
                             Ok(()) => Input::Persisted { flow },
                             Err(error) => {
                                 self.fail(&name, &error);
-                                Input::NotPersisted { flow }
+                                Input::NotPersisted { flow, retryable: error.is_retryable() }
                             }
                         };
                         tell(scheduler, self.context.now(), input)?;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{Found, Names};
+use crate::names::{Found, Names};
 use crate::{Dataset, DatasetKind, Flow, GraphError, Mode};
 
 /// What a name in `depends_on` stands for.

@@ -2,16 +2,26 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use super::*;
-use crate::{Dataset, Flow, FlowKind, GraphBuilder, QueryMode};
+use crate::{Dataset, FlowKind, GraphBuilder, QueryMode, UpdateRequest};
 
-/// Each flow writes the table of its name; `!` marks a `ONCE` flow, and `a,b` names what it depends on.
+mod clearing;
+mod continuous;
+
+/// Each flow writes the table of its name; `!` marks a `ONCE` flow, and `a,<b` means that it
+/// depends on a and reads b.
 fn graph(flows: &[(&str, &str)]) -> Graph {
-    let mut builder = GraphBuilder::new();
+    graph_in(Mode::Triggered, flows)
+}
+
+fn graph_in(mode: Mode, flows: &[(&str, &str)]) -> Graph {
+    let mut builder = GraphBuilder::new().mode(mode);
     for (name, after) in flows {
         let (name, once) = name.strip_suffix('!').map_or((*name, false), |name| (name, true));
         let query = if once { QueryMode::Batch } else { QueryMode::Streaming };
-        let flow = Flow::new(name, FlowKind::Append, query)
-            .depends_on(after.split(',').filter(|name| !name.is_empty()));
+        let (reads, after): (Vec<_>, Vec<_>) =
+            after.split(',').filter(|name| !name.is_empty()).partition(|name| name.starts_with('<'));
+        let reads = reads.into_iter().map(|name| name.trim_start_matches('<'));
+        let flow = Flow::new(name, FlowKind::Append, query).reads(reads).depends_on(after);
         builder = builder.dataset(Dataset::streaming_table(name)).flow(if once { flow.once() } else { flow });
     }
     builder.build().expect("a valid graph")
@@ -25,7 +35,7 @@ fn settings(permits: usize) -> Settings {
 
 fn start(flows: &[(&str, &str)], history: &[&str], permits: usize) -> Scheduler {
     let history = history.iter().copied().collect();
-    Scheduler::start(graph(flows), &UpdateRequest::refresh_all(), &history, settings(permits))
+    Scheduler::start(graph(flows), &ResolvedRequest::refresh_all(), &history, settings(permits))
 }
 
 impl Scheduler {
@@ -39,6 +49,7 @@ impl Scheduler {
         let name = |flow| graph.flow(flow).expect("a known flow").name();
         std::iter::from_fn(|| self.next_action())
             .map(|action| match action {
+                Action::Clear => "clear".to_owned(),
                 Action::Launch { flow, attempt } => format!("launch {} {attempt}", name(flow)),
                 Action::Persist { flow } => format!("persist {}", name(flow)),
                 Action::Abort { flow } => format!("abort {}", name(flow)),
@@ -187,7 +198,7 @@ fn a_completion_that_is_not_durable_is_a_failure() {
     update.drain();
     update.succeed("seed");
     let flow = update.id("seed");
-    update.handle(Timestamp(0), Input::NotPersisted { flow }).unwrap();
+    update.handle(Timestamp(0), Input::NotPersisted { flow, retryable: false }).unwrap();
     assert_eq!(update.drain(), ["done FAILED"]);
     assert_eq!(update.words(), ["FAILED", "SKIPPED"]);
 }
@@ -210,8 +221,8 @@ fn cancel_aborts_what_runs_stops_what_waits_and_still_persists() {
 
 #[test]
 fn r08_flows_of_other_targets_are_excluded_and_hold_nobody_back() {
-    let request = UpdateRequest::refresh(["b"]);
     let graph = graph(&[("a", ""), ("b", "a"), ("c", "b")]);
+    let request = UpdateRequest::refresh(["b"]).check(&graph).unwrap();
     let mut update = Scheduler::start(graph, &request, &Completions::none(), settings(9));
     assert_eq!(update.drain(), ["launch b 1"]);
     assert_eq!(update.succeed("b"), ["done COMPLETED"]);
@@ -221,7 +232,7 @@ fn r08_flows_of_other_targets_are_excluded_and_hold_nobody_back() {
 #[test]
 fn a16_an_excluded_incomplete_once_flow_keeps_its_dependents_skipped() {
     let graph = Arc::new(graph(&[("seed!", ""), ("a", "seed"), ("b", "a")]));
-    let request = UpdateRequest::refresh(["a", "b"]);
+    let request = UpdateRequest::refresh(["a", "b"]).check(&graph).unwrap();
     let begin = |history| Scheduler::start(Arc::clone(&graph), &request, &history, settings(9));
     let mut incomplete = begin(Completions::none());
     assert_eq!(incomplete.drain(), ["done FAILED"]);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// What a written name stands for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// The thing at this place.
     One(usize),
     /// Nothing; these names look like it.
@@ -17,14 +17,14 @@ pub(super) enum Found {
 
 /// Declared names by their place.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(crate) struct Names {
     exact: BTreeMap<String, usize>,
     folded: BTreeMap<String, Vec<String>>,
 }
 
 impl Names {
     /// Of equal names the first one counts.
-    pub(super) fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut exact, mut folded) = (BTreeMap::new(), BTreeMap::<String, Vec<String>>::new());
         for (place, name) in names.into_iter().enumerate() {
             if !exact.contains_key(name) {
@@ -35,7 +35,7 @@ impl Names {
         Self { exact, folded }
     }
 
-    pub(super) fn find(&self, name: &str) -> Found {
+    pub(crate) fn find(&self, name: &str) -> Found {
         if let Some(place) = self.exact.get(name) {
             return Found::One(*place);
         }
