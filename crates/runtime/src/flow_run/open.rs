@@ -1,0 +1,96 @@
+//! What does a flow need before its first batch? Its source, and its target as it is or new.
+
+use std::sync::Arc;
+
+use strandline_pipeline_sql::{FlowKind, TableDeclaration};
+use strandline_table_formats::contract::{TableFormat, WriterId};
+
+use super::{FIRST_INCARNATION, Input, Taker, append::Append, change::Change};
+use crate::{
+    analysis::{FlowAnalysis, Work},
+    batch::Writer,
+    error::{Error, ErrorKind, Result},
+    query::SourceInput,
+    retention,
+    sources::{FileOptions, FileSource, Source, TableSource},
+    state::FlowState,
+    target::{self, About},
+    update::Context,
+};
+
+/// Opens or creates the flow's target.
+pub(super) async fn taker<'a>(
+    input: &Input<'a>,
+    table: Option<&TableDeclaration>,
+    incarnation: u64,
+) -> Result<Box<dyn Taker + 'a>> {
+    let Input { context, flow, analysis, .. } = *input;
+    let about = About {
+        columns: Some(Arc::clone(&analysis.target)),
+        comment: table.and_then(|table| table.comment.clone()),
+        properties: analysis.properties.verbatim.clone(),
+    };
+    let id = WriterId { pipeline: context.pipeline.clone(), flow: flow.name.clone(), incarnation };
+    let writer = Writer { id, epoch: context.epoch };
+    let format = context.format.as_ref();
+    // Two flows of one target must not both create it.
+    let turn = context.turn(&flow.target).lock_owned().await;
+    if format.open(&flow.target).await?.is_none() {
+        check_never_filled(context, &flow.target).await?;
+    }
+    match (&analysis.work, &flow.kind) {
+        (Work::Cdc(work), FlowKind::AutoCdc(_)) => {
+            let (table, spec) = target::cdc_target(format, &flow.target, work, about).await?;
+            drop(turn);
+            let change = Change::new(context, &flow.target, spec, table, writer);
+            if flow.once && !analysis.properties.accept_horizon {
+                retention::check_no_horizon(change.target())
+                    .await
+                    .map_err(|e| e.with("table", &flow.target))?;
+            }
+            Ok(Box::new(change))
+        }
+        _ => {
+            let table = target::append_target(format, &flow.target, &analysis.target, about).await?;
+            Ok(Box::new(Append::new(table, writer)))
+        }
+    }
+}
+
+/// Refuses to make a target anew that some flow of it has filled: what that flow took is not taken again.
+async fn check_never_filled(context: &Context, target: &str) -> Result<()> {
+    for writer in context.definition.flows.iter().filter(|writer| writer.target == target) {
+        let (done, _) = FlowState::new(&context.store, &writer.name, FIRST_INCARNATION).last_done().await?;
+        if done > 0 {
+            return Err(Error::new(ErrorKind::State, "the target is gone, although a flow has filled it")
+                .with("table", target)
+                .with("flow that filled it", &writer.name)
+                .with("batches", done)
+                .help("restore the table; or give its flows and it new names to build it anew"));
+        }
+    }
+    Ok(())
+}
+
+/// Opens what a flow reads batch by batch.
+pub(crate) async fn open_source(
+    format: &dyn TableFormat,
+    analysis: &FlowAnalysis,
+) -> Result<Box<dyn Source>> {
+    match &analysis.source {
+        SourceInput::Files(call) => {
+            let declared = Some(Arc::clone(&analysis.source_schema));
+            Ok(Box::new(FileSource::open(&call.path, FileOptions::new(call)?, declared).await?))
+        }
+        SourceInput::Kafka(_) | SourceInput::Foreign(..) => {
+            Err(Error::new(ErrorKind::Unsupported, "not supported yet: this kind of source"))
+        }
+        SourceInput::Table(name, _) => {
+            let table = format.open(name).await?.ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, "the table that the flow reads does not exist")
+                    .with("table", name)
+            })?;
+            Ok(Box::new(TableSource::open(name, table).await?))
+        }
+    }
+}
