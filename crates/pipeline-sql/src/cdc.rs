@@ -95,6 +95,10 @@ fn read_source(cursor: &mut Cursor<'_>) -> Result<FlowQuery, Problem> {
     if cursor.at_token(&Token::LParen) {
         cursor.parenthesized()?;
     }
+    if cursor.at_words(&["WITH"]) && opens_parenthesis(cursor, 1) {
+        cursor.skip(1);
+        cursor.parenthesized()?;
+    }
     read_alias(cursor)?;
     let tokens = whole.get(..whole.len() - cursor.rest().len()).unwrap_or_default();
     query::read_table(cursor.text, cursor.file, tokens, cursor.since(start))

@@ -55,6 +55,11 @@ impl<'a> Cursor<'a> {
         rest
     }
 
+    /// The bytes of all tokens.
+    pub(crate) fn whole(&self) -> Range<usize> {
+        self.tokens.first().map_or(self.end, |tok| tok.range.start)..self.end
+    }
+
     /// The bytes of the next token, or the end of the statement.
     pub(crate) fn here(&self) -> Range<usize> {
         self.peek().map_or(self.end..self.end, |tok| tok.range.clone())

@@ -14,6 +14,7 @@ use crate::{
     dialect::StrandlineDialect,
     error::Problem,
     lexer::{self, Tok, lower_first},
+    query::{Versions, versions},
 };
 
 /// A scalar SQL expression over the columns of a source.
@@ -66,6 +67,11 @@ pub(crate) fn whole(text: &str) -> Result<Vec<Tok>, Problem> {
 
 /// Reads an expression at the cursor, and passes it.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<SqlExpr, Problem> {
+    read_parsed(cursor).map(|(expr, _)| expr)
+}
+
+/// As [`read`], with what the parser made of it.
+pub(crate) fn read_parsed(cursor: &mut Cursor<'_>) -> Result<(SqlExpr, Expr), Problem> {
     let start = cursor.here();
     let tokens: Vec<_> = cursor.rest().iter().map(Tok::portable).collect();
     let dialect = StrandlineDialect::for_tokens(tokens.len());
@@ -76,9 +82,14 @@ pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<SqlExpr, Problem> {
             Problem::new(start, "a subquery can't stand here").help("compute it in a view and read that")
         );
     }
-    cursor.skip(parser.index());
+    for _ in 0..parser.index() {
+        if let Some(problem) = versions::scalar(cursor, Versions::Outside) {
+            return Err(problem);
+        }
+        cursor.skip(1);
+    }
     let text = cursor.slice(cursor.since(start.start)).to_owned();
-    Ok(SqlExpr { text, sql: expr.to_string() })
+    Ok((SqlExpr { text, sql: expr.to_string() }, expr))
 }
 
 struct Subqueries;

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use sqlparser::tokenizer::Token;
+
 use crate::{
     FlowDefinition, FlowKind, FlowQuery, cdc,
     error::Problem,
@@ -68,8 +70,16 @@ pub(crate) fn read_unnamed(reader: &mut Reader<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// `(name, ..)`; a name that is given twice counts once (G-19).
+/// `name`, or `(name, ..)`; a name that is given twice counts once (G-19).
 fn read_predecessors(reader: &mut Reader<'_>) -> Result<Vec<String>, Problem> {
+    if !reader.cursor.at_token(&Token::LParen) {
+        let (name, _) = reader.cursor.dataset("a flow's name, or several in parentheses")?;
+        if reader.cursor.at_token(&Token::Comma) {
+            return Err(Problem::new(reader.cursor.here(), "several flows stand in parentheses")
+                .help(format!("write DEPENDS ON ({name}, ..)")));
+        }
+        return Ok(vec![name]);
+    }
     let mut inner = reader.cursor.parenthesized()?;
     let mut names: Vec<String> = Vec::new();
     inner.comma_separated(|inner| {
@@ -86,8 +96,12 @@ fn body(reader: &mut Reader<'_>) -> Result<(String, bool, FlowKind), Problem> {
     if reader.cursor.at_words(&["AUTO"]) || reader.cursor.at_words(&["APPLY", "CHANGES"]) {
         return change_flow(reader);
     }
+    if reader.cursor.eat_words(&["UPDATE"]).is_some() {
+        return update_flow(reader);
+    }
     if reader.cursor.eat_words(&["INSERT"]).is_none() {
-        return Err(reader.cursor.expected("AUTO CDC or INSERT INTO"));
+        let problem = reader.cursor.expected("AUTO CDC, INSERT INTO or UPDATE INTO");
+        return Err(reader.did_you_mean(problem, &["AUTO CDC", "INSERT", "UPDATE"]));
     }
     let before = reader.cursor.eat_words(&["ONCE"]).is_some();
     reader.cursor.expect_words(&["INTO"])?;
@@ -96,19 +110,50 @@ fn body(reader: &mut Reader<'_>) -> Result<(String, bool, FlowKind), Problem> {
         reader.problems.push(cdc::duplicate(range.clone(), "ONCE"));
     }
     let (target, _) = reader.cursor.dataset("the table to insert into")?;
-    if reader.cursor.at_words(&["REPLACE"]) {
-        return Err(Problem::new(reader.cursor.here(), "not supported yet: INSERT INTO .. REPLACE"));
+    let once = before || behind.is_some();
+    let query = query_by_name(reader, "INSERT", once)?;
+    Ok((target, once, FlowKind::Append { query }))
+}
+
+/// `UPDATE INTO sink BY NAME query`, behind UPDATE.
+fn update_flow(reader: &mut Reader<'_>) -> Result<(String, bool, FlowKind), Problem> {
+    reader.cursor.expect_words(&["INTO"]).map_err(|problem| {
+        problem.help("write UPDATE INTO sink BY NAME SELECT ..: the rows that changed go into the sink")
+    })?;
+    if let Some(range) = reader.cursor.eat_words(&["ONCE"]) {
+        return Err(Problem::new(range, "an update flow goes on and on, so it can't be ONCE")
+            .help("write INSERT INTO ONCE"));
+    }
+    let (target, _) = reader.cursor.dataset("the sink to update")?;
+    let query = query_by_name(reader, "UPDATE", false)?;
+    Ok((target, false, FlowKind::Update { query }))
+}
+
+/// `BY NAME query`, to the end of the statement.
+fn query_by_name(reader: &mut Reader<'_>, verb: &str, once: bool) -> Result<FlowQuery, Problem> {
+    if reader.cursor.at_words(&["REPLACE"]) || reader.cursor.at_words(&["BY", "NAME", "REPLACE"]) {
+        let using = reader.cursor.rest().iter().take(4).any(|tok| tok.is_keyword("USING"));
+        let help = if using {
+            "AUTO CDC with KEYS and SEQUENCE BY replaces rows key by key"
+        } else {
+            "a materialized view is computed anew as a whole; AUTO CDC replaces rows by key"
+        };
+        let words = if using { "REPLACE USING" } else { "REPLACE WHERE" };
+        return Err(Problem::new(reader.cursor.here(), format!("not supported yet: {verb} INTO .. {words}"))
+            .help(help));
     }
     reader.cursor.expect_words(&["BY", "NAME"]).map_err(|problem| {
-        problem.help("columns are matched by name: write INSERT INTO t BY NAME SELECT ..")
+        problem.help(format!("columns are matched by name: write {verb} INTO t BY NAME SELECT .."))
     })?;
+    if reader.cursor.at_words(&["REPLACE"]) {
+        return query_by_name(reader, verb, once);
+    }
     let at = reader.cursor.here().start;
     let query = query::read(&reader.cursor)?;
     reader.cursor.take_rest();
-    let once = before || behind.is_some();
     let at = reader.cursor.since(at);
     check_append(reader, &query, once, at);
-    Ok((target, once, FlowKind::Append { query }))
+    Ok(query)
 }
 
 fn change_flow(reader: &mut Reader<'_>) -> Result<(String, bool, FlowKind), Problem> {

@@ -29,7 +29,7 @@ pub(crate) fn list<S: AsRef<str>>(names: &[S]) -> String {
     format!("({})", names.iter().map(|name| quoted(name.as_ref())).collect::<Vec<_>>().join(", "))
 }
 
-/// A string literal in SQL.
+/// A string literal in SQL, in which nothing stands for a setting's value.
 pub(crate) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''").replace("${", "\\${"))
 }

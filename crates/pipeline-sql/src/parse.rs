@@ -2,16 +2,19 @@
 
 use std::ops::Range;
 
+use sqlparser::tokenizer::Token;
+
 use crate::{
-    DatasetDefinition, Feature, FlowDefinition, PipelineDefinition, SourceFile, Span, SqlError, Support,
-    ViewDefinition,
+    Feature, FlowDefinition, PipelineDefinition, SourceFile, Span, SqlError, Support,
     cursor::Cursor,
     error::Problem,
     flow,
     lexer::{check_size, statements, tokenize},
-    query,
+    sink,
     suggest::nearest,
     table,
+    values::{Known, Substituted, Values},
+    view,
 };
 
 /// Reads the files of a pipeline, with what this release executes.
@@ -30,31 +33,66 @@ pub fn parse_pipeline_with(
     sources: &[SourceFile],
     support: &Support,
 ) -> Result<PipelineDefinition, Vec<SqlError>> {
-    let mut definition = PipelineDefinition::default();
+    parse_pipeline_with_values(sources, support, &Values::default())
+}
+
+/// Reads the files of a pipeline with settings from outside. They become settings of the definition, and stand in the
+/// text wherever it says `${key}`.
+///
+/// # Errors
+/// As [`parse_pipeline`]; also a `${key}` that nothing gives a value.
+pub fn parse_pipeline_with_values(
+    sources: &[SourceFile],
+    support: &Support,
+    values: &Values,
+) -> Result<PipelineDefinition, Vec<SqlError>> {
+    let mut definition =
+        PipelineDefinition { settings: values.defaults.clone(), ..PipelineDefinition::default() };
+    let mut known = Known::new(values);
     let mut errors = Vec::new();
     for (file, source) in sources.iter().enumerate() {
-        let (tokens, unreadable) = tokenize(&source.text);
-        let mut found = Vec::new();
-        let mut parts: Vec<_> = statements(&tokens).collect();
-        if unreadable.is_some()
-            && tokens.last().is_some_and(|tok| tok.token != sqlparser::tokenizer::Token::SemiColon)
-        {
-            // The statement that breaks off has one error already.
-            parts.pop();
+        let (datasets, flows) = (definition.datasets.len(), definition.flows.len());
+        let mut substituted = known.substitute(&source.text);
+        let mut found = read_file(&substituted, file, support, &mut definition);
+        for problem in &mut found {
+            problem.range = substituted.origin(problem.range.clone());
         }
-        for tokens in parts {
-            let cursor = Cursor::new(&source.text, file, tokens);
-            let mut reader = Reader { cursor, support, problems: Vec::new(), definition: &mut definition };
-            if let Err(problem) = check_size(tokens).and_then(|()| reader.statement()) {
-                reader.problems.push(problem);
-            }
-            found.append(&mut reader.problems);
-        }
-        found.extend(unreadable);
+        found.append(&mut substituted.problems);
         found.sort_by_key(|problem| problem.range.start);
         errors.extend(found.into_iter().map(|problem| SqlError::located(source, problem)));
+        substituted.relocate(&mut definition, datasets, flows);
     }
+    definition.settings.extend(values.overrides.clone());
     if errors.is_empty() { Ok(definition) } else { Err(errors) }
+}
+
+/// Adds what a file says to the definition, and gives what is wrong with it.
+fn read_file(
+    file: &Substituted,
+    number: usize,
+    support: &Support,
+    definition: &mut PipelineDefinition,
+) -> Vec<Problem> {
+    let (tokens, unreadable) = tokenize(&file.text);
+    let mut found = Vec::new();
+    let mut parts: Vec<_> = statements(&tokens).collect();
+    if unreadable.is_some() && tokens.last().is_some_and(|tok| tok.token != Token::SemiColon) {
+        // The statement that breaks off has one error already.
+        parts.pop();
+    }
+    for tokens in parts {
+        let cursor = Cursor::new(&file.text, number, tokens);
+        if file.lacks_value(&cursor.whole()) {
+            continue;
+        }
+        let mut reader = Reader { cursor, support, problems: Vec::new(), definition };
+        if let Err(problem) = check_size(tokens).and_then(|()| reader.statement()) {
+            reader.problems.push(problem);
+        }
+        found.append(&mut reader.problems);
+    }
+    found.extend(unreadable);
+    found
 }
 
 /// Reads one statement.
@@ -70,8 +108,8 @@ pub(crate) struct Reader<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Modifiers {
     or_refresh: Option<Range<usize>>,
-    temporary: bool,
-    live: bool,
+    pub(crate) temporary: bool,
+    pub(crate) live: bool,
     streaming: bool,
 }
 
@@ -94,7 +132,7 @@ impl Reader<'_> {
         Err(self.did_you_mean(problem, BEGINNINGS))
     }
 
-    fn did_you_mean(&self, problem: Problem, words: &[&str]) -> Problem {
+    pub(crate) fn did_you_mean(&self, problem: Problem, words: &[&str]) -> Problem {
         let word = self.cursor.peek().and_then(crate::lexer::Tok::keyword);
         match word.and_then(|word| nearest(&word, words.iter().copied()).map(str::to_owned)) {
             Some(near) => problem.help(format!("did you mean {near}?")),
@@ -120,19 +158,24 @@ impl Reader<'_> {
             } else if self.eat_any(&["TABLE"]) {
                 if modifiers.streaming {
                     return table::read(self, &modifiers);
+                } else if modifiers.live {
+                    return table::read_materialized(self, &modifiers, &here);
                 }
-                return Err(Problem::new(here, "a pipeline has streaming tables and views")
-                    .help("write CREATE STREAMING TABLE"));
+                return Err(Problem::new(
+                    here,
+                    "a pipeline has streaming tables, materialized views and views",
+                )
+                .help("write CREATE STREAMING TABLE or CREATE MATERIALIZED VIEW"));
             } else if self.eat_any(&["FLOW"]) {
                 return flow::read(self, &modifiers);
             } else if self.eat_any(&["VIEW"]) {
-                return self.view(&modifiers);
+                return view::read(self, &modifiers);
             } else if self.cursor.eat_words(&["MATERIALIZED", "VIEW"]).is_some() {
-                return self.not_modelled(Feature::MaterializedView, here);
+                return table::read_materialized(self, &modifiers, &here);
             } else if self.eat_any(&["SINK"]) {
-                return self.not_modelled(Feature::Sink, here);
+                return sink::read(self, &modifiers, &here);
             } else {
-                let problem = self.cursor.expected("STREAMING TABLE, FLOW or VIEW");
+                let problem = self.cursor.expected("STREAMING TABLE, MATERIALIZED VIEW, VIEW, FLOW or SINK");
                 return Err(self.did_you_mean(problem, CREATABLE));
             }
         }
@@ -154,17 +197,6 @@ impl Reader<'_> {
         }
     }
 
-    fn not_modelled(&mut self, feature: Feature, start: Range<usize>) -> Result<(), Problem> {
-        self.cursor.eat_words(&["IF", "NOT", "EXISTS"]);
-        let (name, range) = self.cursor.dataset("a name")?;
-        let problem = Problem::new(start.start..range.end, format!("not supported yet: {feature} {name}"));
-        Err(if feature == Feature::MaterializedView {
-            problem.help("a view or a streaming table may do")
-        } else {
-            problem
-        })
-    }
-
     /// Refuses a feature that the release lacks; reading goes on.
     pub(crate) fn needs(&mut self, feature: Feature, range: Range<usize>) {
         self.problems.extend(self.support.refusal(feature, range));
@@ -182,63 +214,42 @@ impl Reader<'_> {
         self.definition.flows.push(flow);
     }
 
-    fn view(&mut self, modifiers: &Modifiers) -> Result<(), Problem> {
-        self.if_not_exists(modifiers);
-        let (name, range) = self.cursor.dataset("a view's name")?;
-        let mut comment = None;
-        loop {
-            if self.cursor.eat_words(&["COMMENT"]).is_some() {
-                comment = Some(self.cursor.string("a comment in quotes")?);
-            } else if self.cursor.eat_words(&["TBLPROPERTIES"]).is_some() {
-                table::read_properties(&mut self.cursor)?;
-            } else if self.cursor.at_token(&sqlparser::tokenizer::Token::LParen) {
-                return Err(Problem::new(self.cursor.here(), "a view takes no list of columns here")
-                    .help("name the columns in its query"));
-            } else {
-                break;
-            }
-        }
-        self.cursor.expect_words(&["AS"])?;
-        let query = query::read(&self.cursor)?;
-        self.cursor.take_rest();
-        let span = self.span(range);
-        let temporary = modifiers.temporary || modifiers.live;
-        let view = ViewDefinition { name, query, temporary, comment, span };
-        self.definition.datasets.push(DatasetDefinition::View(view));
-        Ok(())
-    }
-
-    /// `SET key = value`; a value without quotes goes to the end of the statement.
     fn set(&mut self) -> Result<(), Problem> {
-        use sqlparser::tokenizer::Token;
-        let start = self.cursor.here().start;
-        let length = self.cursor.rest().iter().take_while(|tok| tok.token != Token::Eq).count();
-        let name_tokens = self.cursor.rest().get(..length).unwrap_or_default();
-        let named = name_tokens.iter().all(|tok| {
-            matches!(tok.token, Token::Word(_) | Token::Period | Token::Minus | Token::Number(..))
-        });
-        if length == 0 || !named {
-            return Err(self.cursor.expected("a setting's name"));
-        }
-        self.cursor.skip(length);
-        let key = self.cursor.slice(self.cursor.since(start)).to_owned();
-        if key.contains(char::is_whitespace) {
-            return Err(Problem::new(self.cursor.since(start), "a setting's name has no spaces")
-                .help("write SET key = value"));
-        }
-        self.cursor.expect_token(&Token::Eq)?;
-        let only_one = self.cursor.peek_nth(1).is_none();
-        let value = match self.cursor.string("a value") {
-            Ok(text) if only_one => text,
-            Ok(_) => return Err(self.cursor.expected("the end of the statement")),
-            Err(_) if self.cursor.is_done() => return Err(self.cursor.expected("a value")),
-            Err(_) => {
-                let start = self.cursor.here().start;
-                self.cursor.take_rest();
-                self.cursor.slice(self.cursor.since(start)).to_owned()
-            }
-        };
+        let (key, value, _) = read_setting(&mut self.cursor)?;
         self.definition.settings.insert(key, value);
         Ok(())
+    }
+}
+
+/// `key = value`, behind SET, and whether the value stands in quotes; one without quotes goes to the end of the
+/// statement.
+pub(crate) fn read_setting(cursor: &mut Cursor<'_>) -> Result<(String, String, bool), Problem> {
+    let start = cursor.here().start;
+    let length = cursor.rest().iter().take_while(|tok| tok.token != Token::Eq).count();
+    let name_tokens = cursor.rest().get(..length).unwrap_or_default();
+    let named = name_tokens
+        .iter()
+        .all(|tok| matches!(tok.token, Token::Word(_) | Token::Period | Token::Minus | Token::Number(..)));
+    if length == 0 || !named {
+        return Err(cursor.expected("a setting's name"));
+    }
+    cursor.skip(length);
+    let key = cursor.slice(cursor.since(start)).to_owned();
+    if key.contains(char::is_whitespace) {
+        return Err(
+            Problem::new(cursor.since(start), "a setting's name has no spaces").help("write SET key = value")
+        );
+    }
+    cursor.expect_token(&Token::Eq)?;
+    let only_one = cursor.peek_nth(1).is_none();
+    match cursor.string("a value") {
+        Ok(text) if only_one => Ok((key, text, true)),
+        Ok(_) => Err(cursor.expected("the end of the statement")),
+        Err(_) if cursor.is_done() => Err(cursor.expected("a value")),
+        Err(_) => {
+            let start = cursor.here().start;
+            cursor.take_rest();
+            Ok((key, cursor.slice(cursor.since(start)).to_owned(), false))
+        }
     }
 }

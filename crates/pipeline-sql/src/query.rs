@@ -4,8 +4,10 @@
 //! micro-batch. So each source in a FROM clause is replaced by a placeholder table, under the name by which the query
 //! refers to it. `sources` finds those that need syntax of ours, `relations` the plain table references.
 
+mod paths;
 mod relations;
 mod sources;
+pub(crate) mod versions;
 
 use std::{
     collections::BTreeMap,
@@ -23,6 +25,7 @@ use crate::{
     lexer::Tok,
 };
 use relations::Relations;
+pub(crate) use versions::Versions;
 
 /// Beginning of every placeholder's name; no name in a query may begin so.
 pub(crate) const RESERVED: &str = "__strandline_";
@@ -112,9 +115,14 @@ impl FlowQuery {
 
 /// The query that the rest of `cursor` consists of.
 pub(crate) fn read(cursor: &Cursor<'_>) -> Result<FlowQuery, Problem> {
+    read_with(cursor, Versions::Outside)
+}
+
+/// As [`read`], in a place where `versions` says which versions of snapshots are known.
+pub(crate) fn read_with(cursor: &Cursor<'_>, versions: Versions) -> Result<FlowQuery, Problem> {
     let whole = cursor.here();
     starts_as_query(cursor)?;
-    let (tokens, inputs) = sources::replace(cursor)?;
+    let (tokens, inputs) = sources::replace(cursor, versions)?;
     let dialect = StrandlineDialect::for_tokens(tokens.len());
     let mut parser = dialect.parser(tokens);
     let mut query = parser.parse_query().map_err(|error| foreign(cursor, &error))?;

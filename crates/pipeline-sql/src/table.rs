@@ -1,14 +1,15 @@
-//! What does `CREATE STREAMING TABLE` declare?
+//! What do `CREATE STREAMING TABLE` and `CREATE MATERIALIZED VIEW` declare?
 
-use std::{collections::BTreeMap, ops::Range};
+use std::ops::Range;
 
 use sqlparser::tokenizer::Token;
 
 use crate::{
-    DatasetDefinition, Expectation, Feature, FlowDefinition, FlowKind, OnViolation, TableDeclaration, cdc,
+    DatasetDefinition, Feature, FlowDefinition, FlowKind, TableDeclaration, cdc,
     cursor::Cursor,
     error::Problem,
-    expr, flow,
+    expectation, flow,
+    options::read_pairs,
     parse::{Modifiers, Reader},
     query,
     suggest::nearest,
@@ -17,14 +18,7 @@ use crate::{
 
 /// Reads what stands behind `CREATE STREAMING TABLE`.
 pub(crate) fn read(reader: &mut Reader<'_>, modifiers: &Modifiers) -> Result<(), Problem> {
-    reader.if_not_exists(modifiers);
-    let (name, range) = reader.cursor.dataset("a table's name")?;
-    let mut table =
-        TableDeclaration { name, span: reader.span(range.clone()), ..TableDeclaration::default() };
-    if reader.cursor.at_token(&Token::LParen) {
-        read_elements(reader, &mut table)?;
-    }
-    read_clauses(reader, &mut table)?;
+    let (table, range) = declaration(reader, modifiers)?;
     let inline = inline_flow(reader, &table, &range);
     reader.definition.datasets.push(DatasetDefinition::StreamingTable(table));
     if let Some(flow) = inline? {
@@ -33,13 +27,62 @@ pub(crate) fn read(reader: &mut Reader<'_>, modifiers: &Modifiers) -> Result<(),
     Ok(())
 }
 
+/// Reads what stands behind `CREATE MATERIALIZED VIEW`, whose words begin at `start`.
+pub(crate) fn read_materialized(
+    reader: &mut Reader<'_>,
+    modifiers: &Modifiers,
+    start: &Range<usize>,
+) -> Result<(), Problem> {
+    let (table, range) = declaration(reader, modifiers)?;
+    reader.needs(Feature::MaterializedView, start.start..range.end);
+    if reader.cursor.eat_words(&["AS"]).is_none() {
+        let problem = reader.cursor.expected("AS and a query");
+        return Err(if reader.cursor.is_done() {
+            problem.help("a materialized view is the result of a query")
+        } else {
+            misspelt(reader, problem)
+        });
+    }
+    let at = reader.cursor.here().start;
+    let query = query::read(&reader.cursor)?;
+    reader.cursor.take_rest();
+    if query.streaming {
+        let message = "a materialized view is computed from all rows, but this query reads a stream";
+        reader.problems.push(
+            Problem::new(reader.cursor.since(at), message)
+                .help("leave out STREAM, or write CREATE STREAMING TABLE")
+                .condition("INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_MATERIALIZED_VIEW"),
+        );
+    }
+    let flow = own_flow(reader, &table, &range, (false, FlowKind::Complete { query }));
+    reader.definition.datasets.push(DatasetDefinition::MaterializedView(table));
+    reader.add_flow(flow);
+    Ok(())
+}
+
+/// Name, columns and clauses, up to the query.
+fn declaration(
+    reader: &mut Reader<'_>,
+    modifiers: &Modifiers,
+) -> Result<(TableDeclaration, Range<usize>), Problem> {
+    reader.if_not_exists(modifiers);
+    let (name, range) = reader.cursor.dataset("a table's name")?;
+    let mut table =
+        TableDeclaration { name, span: reader.span(range.clone()), ..TableDeclaration::default() };
+    if reader.cursor.at_token(&Token::LParen) {
+        read_elements(reader, &mut table)?;
+    }
+    read_clauses(reader, &mut table)?;
+    Ok((table, range))
+}
+
 /// The flow inside the table's statement, which has the table's name.
 fn inline_flow(
     reader: &mut Reader<'_>,
     table: &TableDeclaration,
     range: &Range<usize>,
 ) -> Result<Option<FlowDefinition>, Problem> {
-    let (once, kind) = if reader.cursor.eat_words(&["AS"]).is_some() {
+    let body = if reader.cursor.eat_words(&["AS"]).is_some() {
         let at = reader.cursor.here().start;
         let query = query::read(&reader.cursor)?;
         reader.cursor.take_rest();
@@ -54,7 +97,16 @@ fn inline_flow(
         reader.cursor.expect_end().map_err(|problem| misspelt(reader, problem))?;
         return Ok(None);
     };
-    Ok(Some(FlowDefinition {
+    Ok(Some(own_flow(reader, table, range, body)))
+}
+
+fn own_flow(
+    reader: &Reader<'_>,
+    table: &TableDeclaration,
+    range: &Range<usize>,
+    (once, kind): (bool, FlowKind),
+) -> FlowDefinition {
+    FlowDefinition {
         name: table.name.clone(),
         target: table.name.clone(),
         once,
@@ -62,7 +114,7 @@ fn inline_flow(
         kind,
         comment: None,
         span: reader.span(range.clone()),
-    }))
+    }
 }
 
 const CLAUSES: &[&str] = &["USING", "PARTITIONED BY", "CLUSTER BY", "COMMENT", "TBLPROPERTIES", "AS", "FLOW"];
@@ -76,54 +128,84 @@ fn misspelt(reader: &Reader<'_>, problem: Problem) -> Problem {
     }
 }
 
+/// Clauses of other systems that are not taken, and what to do instead.
+const REFUSED: &[(&[&str], &str)] = &[
+    (&["LOCATION"], "tables lie in the storage folder, under their names"),
+    (&["WITH", "ROW", "FILTER"], "filter the rows in the query"),
+    (&["SCHEDULE"], "updates are started from outside"),
+    (&["TRIGGER", "ON", "UPDATE"], "updates are started from outside"),
+    (&["DEFAULT", "COLLATION"], "text is compared byte by byte"),
+];
+
+/// Columns and constraints; the comma before a constraint may be left out.
 fn read_elements(reader: &mut Reader<'_>, table: &mut TableDeclaration) -> Result<(), Problem> {
     let mut inner = reader.cursor.parenthesized()?;
-    let mut constraints = Vec::new();
-    inner.comma_separated(|inner| {
+    while !inner.is_done() {
         let here = inner.here();
-        if inner.at_words(&["CONSTRAINT"]) {
-            let expectation = read_expectation(inner)?;
-            constraints.push((expectation, inner.since(here.start)));
+        if inner.at_words(&["CONSTRAINT"]) || keys(&inner) {
+            read_constraint(reader, &mut inner, table)?;
         } else {
-            let column = read_column(inner)?;
+            let column = read_column(&mut inner)?;
             if table.columns.iter().any(|other| other.name == column.name) {
                 return Err(Problem::new(here, format!("column {} is declared twice", column.name)));
             }
             table.columns.push(column);
         }
-        Ok(())
-    })?;
-    for (expectation, range) in constraints {
-        if table.expectations.iter().any(|other| other.name == expectation.name) {
-            // G-28
-            let message = format!("constraint {} is declared twice", expectation.name);
-            reader.problems.push(Problem::new(range.clone(), message));
+        if inner.eat_token(&Token::Comma).is_some() {
+            if inner.is_done() {
+                return Err(inner.expected("a column or a constraint"));
+            }
+        } else if !inner.is_done() && !inner.at_words(&["CONSTRAINT"]) {
+            return Err(unknown_column_clause(&inner));
         }
-        reader.needs(Feature::Expectation, range);
-        table.expectations.push(expectation);
     }
     Ok(())
 }
 
-fn read_expectation(cursor: &mut Cursor<'_>) -> Result<Expectation, Problem> {
-    cursor.expect_words(&["CONSTRAINT"])?;
-    let (name, _) = cursor.name("a constraint's name")?;
-    cursor
-        .expect_words(&["EXPECT"])
-        .map_err(|problem| problem.help("write CONSTRAINT name EXPECT (condition)"))?;
-    let mut inner = cursor.parenthesized()?;
-    let condition = expr::read(&mut inner)?;
-    inner.expect_end()?;
-    let on_violation = if cursor.eat_words(&["ON", "VIOLATION"]).is_none() {
-        OnViolation::Keep
-    } else if cursor.eat_words(&["DROP", "ROW"]).is_some() {
-        OnViolation::DropRow
-    } else if cursor.eat_words(&["FAIL", "UPDATE"]).is_some() {
-        OnViolation::FailUpdate
-    } else {
-        return Err(cursor.expected("DROP ROW or FAIL UPDATE"));
-    };
-    Ok(Expectation { name, condition, on_violation })
+fn keys(cursor: &Cursor<'_>) -> bool {
+    cursor.at_words(&["PRIMARY", "KEY"]) || cursor.at_words(&["FOREIGN", "KEY"])
+}
+
+fn read_constraint(
+    reader: &mut Reader<'_>,
+    inner: &mut Cursor<'_>,
+    table: &mut TableDeclaration,
+) -> Result<(), Problem> {
+    let here = inner.here();
+    let mut behind_name = *inner;
+    if behind_name.eat_words(&["CONSTRAINT"]).is_some() {
+        behind_name.name("a constraint's name")?;
+    }
+    if keys(&behind_name) {
+        return Err(Problem::new(behind_name.here(), "not supported yet: PRIMARY KEY and FOREIGN KEY")
+            .help("leave it out: it would not be enforced; AUTO CDC has its own KEYS"));
+    }
+    let (expectation, problems) = expectation::read(inner)?;
+    reader.problems.extend(problems);
+    let range = inner.since(here.start);
+    if table.expectations.iter().any(|other| other.name == expectation.name) {
+        // G-28
+        let message = format!("constraint {} is declared twice", expectation.name);
+        reader.problems.push(Problem::new(range.clone(), message).help("give each constraint its own name"));
+    }
+    reader.needs(Feature::Expectation, range);
+    table.expectations.push(expectation);
+    Ok(())
+}
+
+/// What else may follow a column's type in other systems.
+fn unknown_column_clause(cursor: &Cursor<'_>) -> Problem {
+    for (words, what, help) in [
+        (&["GENERATED"][..], "GENERATED columns", "compute the column in the query"),
+        (&["DEFAULT"], "DEFAULT values", "give the value in the query: coalesce(column, value)"),
+        (&["MASK"], "MASK", "mask the column in the query"),
+        (&["PRIMARY", "KEY"], "PRIMARY KEY", "leave it out: it would not be enforced"),
+    ] {
+        if cursor.at_words(words) {
+            return Problem::new(cursor.here(), format!("not supported yet: {what}")).help(help);
+        }
+    }
+    cursor.expected("`,` or `)`")
 }
 
 /// Clauses between the columns and the flow, in any order, each at most once.
@@ -149,8 +231,10 @@ fn read_clauses(reader: &mut Reader<'_>, table: &mut TableDeclaration) -> Result
             table.comment = Some(reader.cursor.string("a comment in quotes")?);
             "COMMENT"
         } else if reader.cursor.eat_words(&["TBLPROPERTIES"]).is_some() {
-            table.properties = read_properties(&mut reader.cursor)?;
+            table.properties = read_pairs(&mut reader.cursor, "property")?;
             "TBLPROPERTIES"
+        } else if let Some((words, help)) = REFUSED.iter().find(|(words, _)| reader.cursor.at_words(words)) {
+            return Err(Problem::new(start, format!("not supported yet: {}", words.join(" "))).help(*help));
         } else {
             return Ok(());
         };
@@ -165,40 +249,4 @@ fn column_list(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Problem> {
     let mut inner = cursor.parenthesized()?;
     let columns = inner.comma_separated(|inner| Ok(inner.name("a column's name")?.0))?;
     if columns.is_empty() { Err(inner.expected("a column's name")) } else { Ok(columns) }
-}
-
-/// `('key' = 'value', ..)`; keys may go without quotes, and numbers and flags too.
-pub(crate) fn read_properties(cursor: &mut Cursor<'_>) -> Result<BTreeMap<String, String>, Problem> {
-    let mut properties = BTreeMap::new();
-    let mut inner = cursor.parenthesized()?;
-    inner.comma_separated(|inner| {
-        let here = inner.here();
-        let key = match inner.string("a property") {
-            Ok(key) => key,
-            Err(_) => inner.parts("a property's name")?.0.join("."),
-        };
-        inner.expect_token(&Token::Eq)?;
-        let value = property_value(inner)?;
-        if properties.insert(key.clone(), value).is_some() {
-            return Err(Problem::new(here, format!("property {key} is given twice")));
-        }
-        Ok(())
-    })?;
-    Ok(properties)
-}
-
-fn property_value(cursor: &mut Cursor<'_>) -> Result<String, Problem> {
-    if let Ok(text) = cursor.string("a value") {
-        return Ok(text);
-    }
-    let start = cursor.here();
-    cursor.eat_token(&Token::Minus);
-    let plain = cursor.peek().is_some_and(|tok| {
-        matches!(tok.token, Token::Number(..)) || tok.is_keyword("TRUE") || tok.is_keyword("FALSE")
-    });
-    if !plain {
-        return Err(cursor.expected("a value in quotes, a number, true or false"));
-    }
-    cursor.skip(1);
-    Ok(cursor.slice(cursor.since(start.start)).to_owned())
 }

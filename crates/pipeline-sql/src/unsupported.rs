@@ -83,7 +83,14 @@ impl Support {
 
     /// All that has a place in the definition types: for tools that read definitions without running them.
     pub fn everything() -> Self {
-        Self { not_yet: BTreeSet::from([Feature::MaterializedView, Feature::Sink]) }
+        Self { not_yet: BTreeSet::new() }
+    }
+
+    /// The same without one feature: for those who embed the parser and execute less.
+    #[must_use]
+    pub fn without(mut self, feature: Feature) -> Self {
+        self.not_yet.insert(feature);
+        self
     }
 
     pub(crate) fn refusal(&self, feature: Feature, range: Range<usize>) -> Option<Problem> {

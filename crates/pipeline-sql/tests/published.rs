@@ -145,7 +145,7 @@ fn g_01_clauses_of_scd1_and_partial_updates() {
 #[test]
 fn g_01_snapshot_flows() {
     let pipeline = parse_all(
-        "CREATE FLOW s AS AUTO CDC INTO t FROM SNAPSHOT (SELECT * FROM exports WHERE day = current_snapshot_version())
+        "CREATE FLOW s AS AUTO CDC INTO t FROM SNAPSHOT (SELECT * FROM exports WHERE day = (SELECT * FROM current_snapshot_version()))
          WITH VERSION (SELECT min(day) FROM days) KEYS (id) STORED AS SCD TYPE 2 TRACK HISTORY ON (name)",
     );
     let FlowKind::Snapshot(snapshot) = &pipeline.flows[0].kind else { panic!("no snapshot flow") };

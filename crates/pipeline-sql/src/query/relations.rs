@@ -9,7 +9,7 @@ use sqlparser::ast::{
     Ident, ObjectName, ObjectNamePart, Query, SetExpr, Statement, TableAlias, TableFactor, VisitorMut,
 };
 
-use super::{InputKind, QueryInput, placeholder};
+use super::{InputKind, QueryInput, paths, placeholder};
 use crate::{
     Span,
     cursor::{Cursor, dataset_name},
@@ -75,14 +75,20 @@ impl<'a> Relations<'a> {
         }
         let span = self.span_of(name);
         let alias = parts.last().cloned();
-        let table = dataset_name(parts);
-        if table.is_empty() {
+        let quoted =
+            name.0.iter().filter_map(ObjectNamePart::as_ident).map(|ident| ident.quote_style.is_some());
+        let places: Vec<_> = parts.iter().cloned().zip(quoted).collect();
+        let kind = match paths::table(&places, &(span.start..span.end))? {
+            Some(table) => InputKind::Table(table),
+            None => InputKind::Dataset(dataset_name(parts)),
+        };
+        if kind == InputKind::Dataset(String::new()) {
             return Err(Problem::new(span.start..span.end, "this table name can't be resolved"));
         }
         let placeholder = placeholder(self.inputs.len());
         self.inputs.push(QueryInput {
             placeholder: placeholder.clone(),
-            kind: InputKind::Dataset(table),
+            kind,
             options: BTreeMap::new(),
             streaming: false,
             span,
@@ -129,9 +135,17 @@ impl VisitorMut for Relations<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Problem> {
-        let TableFactor::Table { name, alias, args: None, version, .. } = factor else {
+        let TableFactor::Table { name, alias, args: None, version, with_hints, .. } = factor else {
             return ControlFlow::Continue(());
         };
+        if !with_hints.is_empty() {
+            let span = self.span_of(name);
+            let message = "WITH (..) goes directly behind a table that is read as a stream";
+            return ControlFlow::Break(
+                Problem::new(span.start..span.end, message)
+                    .help("write STREAM t WITH (option = value) AS name"),
+            );
+        }
         if version.is_some() {
             let span = self.span_of(name);
             return ControlFlow::Break(Problem::new(

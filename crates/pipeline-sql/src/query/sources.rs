@@ -1,6 +1,6 @@
 //! Which sources of a query are written in our syntax?
 //!
-//! `STREAM t`, `STREAM(t)` and `read_files(..)` are replaced before the query is parsed, since no SQL parser takes them
+//! `STREAM t`, `STREAM(t)`, `read_files(..)` and their like are replaced before the query is parsed, since no SQL parser takes them
 //! all. They count only where a FROM clause expects a table; elsewhere these are names like any other.
 
 use std::collections::BTreeMap;
@@ -10,8 +10,18 @@ use sqlparser::{
     tokenizer::{Token, TokenWithSpan},
 };
 
-use super::{InputKind, QueryInput, RESERVED, placeholder};
-use crate::{Span, cursor::Cursor, error::Problem, lexer::Tok, read_files};
+use super::{
+    InputKind, QueryInput, RESERVED, paths, placeholder,
+    versions::{self, Versions},
+};
+use crate::{
+    OptionValue, Span,
+    cursor::{Cursor, dataset_name},
+    error::Problem,
+    lexer::Tok,
+    options::read_flags,
+    read_files,
+};
 
 /// Which part of a SELECT the scan is in, for each open parenthesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,19 +32,25 @@ enum Region {
 }
 
 /// The tokens of the query with a placeholder's name for each such source.
-pub(super) fn replace(cursor: &Cursor<'_>) -> Result<(Vec<TokenWithSpan>, Vec<QueryInput>), Problem> {
+pub(super) fn replace(
+    cursor: &Cursor<'_>,
+    versions: Versions,
+) -> Result<(Vec<TokenWithSpan>, Vec<QueryInput>), Problem> {
     let mut cursor = *cursor;
     let (mut tokens, mut inputs) = (Vec::new(), Vec::new());
     let mut regions = Regions { open: vec![Region::Other], previous: None };
     while let Some(tok) = cursor.peek() {
         refuse_reserved(tok)?;
         if regions.expects_table()
-            && let Some(input) = source(&mut cursor, inputs.len())?
+            && let Some(input) = source(&mut cursor, inputs.len(), versions)?
         {
             tokens.push(tok.replaced_by_name(&input.placeholder));
             inputs.push(input);
             regions.previous = None;
             continue;
+        }
+        if let Some(problem) = versions::scalar(&cursor, versions) {
+            return Err(problem);
         }
         regions.pass(tok);
         tokens.push(tok.portable());
@@ -103,33 +119,74 @@ impl<'a> Regions<'a> {
 }
 
 /// Reads a source in our syntax, if one stands here, and passes it.
-fn source(cursor: &mut Cursor<'_>, number: usize) -> Result<Option<QueryInput>, Problem> {
+fn source(cursor: &mut Cursor<'_>, number: usize, versions: Versions) -> Result<Option<QueryInput>, Problem> {
     let start = cursor.here().start;
+    let (kind, streaming) = match function(cursor)? {
+        Some(kind) => (kind, false),
+        None => match versions::table(cursor, versions)? {
+            Some(kind) => (kind, false),
+            None => match stream(cursor)? {
+                Some(kind) => (kind, true),
+                None => return Ok(None),
+            },
+        },
+    };
+    let options = if streaming { stream_options(cursor, &kind)? } else { BTreeMap::new() };
+    let range = cursor.since(start);
+    let span = Span { file: cursor.file, start: range.start, end: range.end };
+    Ok(Some(QueryInput { placeholder: placeholder(number), kind, streaming, options, span }))
+}
+
+/// A call of a function that reads from outside.
+fn function(cursor: &mut Cursor<'_>) -> Result<Option<InputKind>, Problem> {
     let called = cursor.peek_nth(1).is_some_and(|tok| tok.token == Token::LParen);
-    let (kind, streaming) = if cursor.at_words(&["READ_FILES"]) && called {
-        (InputKind::ReadFiles(read_files::read(cursor)?), false)
-    } else if (cursor.at_words(&["CLOUD_FILES"]) || cursor.at_words(&["STREAM", "CLOUD_FILES"]))
-        && !alias(cursor)
-    {
+    if cursor.at_words(&["READ_FILES"]) && called {
+        return Ok(Some(InputKind::ReadFiles(read_files::read_files(cursor)?)));
+    }
+    if cursor.at_words(&["READ_KAFKA"]) && called {
+        return Ok(Some(InputKind::ReadKafka(read_files::read_kafka(cursor)?)));
+    }
+    if (cursor.at_words(&["CLOUD_FILES"]) || cursor.at_words(&["STREAM", "CLOUD_FILES"])) && !alias(cursor) {
         return Err(Problem::new(cursor.here(), "cloud_files is not known here")
             .help("write STREAM read_files('folder', format => 'json')"));
-    } else if cursor.at_words(&["STREAM"]) && called {
+    }
+    Ok(None)
+}
+
+/// `STREAM(source)` or `STREAM source`.
+fn stream(cursor: &mut Cursor<'_>) -> Result<Option<InputKind>, Problem> {
+    let called = cursor.peek_nth(1).is_some_and(|tok| tok.token == Token::LParen);
+    if cursor.at_words(&["STREAM"]) && called {
         cursor.skip(1);
         let mut inner = cursor.parenthesized()?;
         let kind = streamed(&mut inner)?;
         if !inner.is_done() {
             return Err(inner.expected("`)`").help("STREAM(..) takes a table, a view or read_files(..)"));
         }
-        (kind, true)
-    } else if cursor.at_words(&["STREAM"]) && cursor.peek_nth(1).is_some_and(begins_name) {
+        return Ok(Some(kind));
+    }
+    if cursor.at_words(&["STREAM"]) && cursor.peek_nth(1).is_some_and(begins_name) {
         cursor.skip(1);
-        (streamed(cursor)?, true)
-    } else {
-        return Ok(None);
-    };
-    let range = cursor.since(start);
-    let span = Span { file: cursor.file, start: range.start, end: range.end };
-    Ok(Some(QueryInput { placeholder: placeholder(number), kind, streaming, options: BTreeMap::new(), span }))
+        return Ok(Some(streamed(cursor)?));
+    }
+    Ok(None)
+}
+
+/// `WITH (option [= value], ..)` behind a streamed table.
+fn stream_options(
+    cursor: &mut Cursor<'_>,
+    kind: &InputKind,
+) -> Result<BTreeMap<String, OptionValue>, Problem> {
+    let opens = cursor.peek_nth(1).is_some_and(|tok| tok.token == Token::LParen);
+    if !cursor.at_words(&["WITH"]) || !opens {
+        return Ok(BTreeMap::new());
+    }
+    if !matches!(kind, InputKind::Dataset(_) | InputKind::Table(_)) {
+        return Err(Problem::new(cursor.here(), "WITH (..) is for tables only")
+            .help("write the options inside the parentheses, as in read_files('folder', option => value)"));
+    }
+    cursor.skip(1);
+    read_flags(cursor)
 }
 
 /// True when what looks like `cloud_files` is a plain table name.
@@ -139,14 +196,25 @@ fn alias(cursor: &Cursor<'_>) -> bool {
 }
 
 fn streamed(cursor: &mut Cursor<'_>) -> Result<InputKind, Problem> {
-    let called = cursor.peek_nth(1).is_some_and(|tok| tok.token == Token::LParen);
-    if cursor.at_words(&["READ_FILES"]) && called {
-        return Ok(InputKind::ReadFiles(read_files::read(cursor)?));
+    if versions::called(cursor).is_some() {
+        return Err(Problem::new(cursor.here(), "the version of a snapshot is no stream")
+            .help("leave out STREAM")
+            .condition("INVALID_USAGE_OF_SNAPSHOT_VERSION_FUNCTION"));
     }
-    let (name, range) = cursor.dataset("a table, a view or read_files(..)")?;
+    if let Some(kind) = function(cursor)? {
+        return Ok(kind);
+    }
+    let before = cursor.rest();
+    let (parts, range) = cursor.parts("a table, a view or read_files(..)")?;
+    let words = before.iter().filter_map(Tok::word).map(|word| word.quote_style.is_some());
+    let places: Vec<_> = parts.iter().cloned().zip(words).collect();
+    if let Some(table) = paths::table(&places, &range)? {
+        return Ok(InputKind::Table(table));
+    }
+    let name = dataset_name(parts);
     if cursor.at_token(&Token::LParen) {
         return Err(Problem::new(range, format!("{name}(..) can't be read as a stream"))
-            .help("STREAM takes a table, a view or read_files(..)"));
+            .help("STREAM takes a table, a view, read_files(..) or read_kafka(..)"));
     }
     Ok(InputKind::Dataset(name))
 }
