@@ -128,6 +128,7 @@ async fn analyse_flow(
             )
             .with("path", &table.path));
         }
+        SourceInput::Whole => Arc::new(Schema::empty()),
         SourceInput::Table(name, _) => Arc::clone(tables.get(name).ok_or_else(|| {
             Error::new(
                 ErrorKind::Definition,

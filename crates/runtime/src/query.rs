@@ -2,7 +2,8 @@
 //!
 //! A flow has one *source*, which is taken batch by batch; whatever else its query reads is a table that is read whole,
 //! as it is at that moment. Views are expanded where they are used. Since the source comes in pieces, the query must
-//! give the same rows for any cut: projections, filters and joins with tables do, aggregates and sorts do not.
+//! give the same rows for any cut: projections, filters and joins with tables do, aggregates and sorts do not. A query
+//! whose inputs are all read whole, that of a snapshot for example, may hold anything: see [`Whole`].
 //!
 //! What users ask of finished tables is in [`ask`].
 
@@ -10,6 +11,9 @@ pub(crate) mod as_of;
 pub(crate) mod ask;
 mod literal;
 mod named;
+mod whole;
+
+pub(crate) use whole::Whole;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -53,6 +57,8 @@ pub(crate) enum SourceInput {
     Table(String, TableOptions),
     /// A table that is none of the pipeline's.
     Foreign(PathTable, TableOptions),
+    /// Nothing: all that the flow reads, it reads whole.
+    Whole,
 }
 
 /// `WITH (..)` behind a streamed table.
@@ -133,13 +139,38 @@ fn view_read<'a>(definition: &'a PipelineDefinition, input: &QueryInput) -> Opti
 
 /// What stands behind the inputs of a query, for one run of it.
 pub(crate) struct Inputs {
-    /// The rows of the source.
-    pub(crate) source: (SourceInput, Arc<dyn TableProvider>),
-    /// Tables that are read whole, by name.
-    pub(crate) tables: BTreeMap<String, Arc<dyn TableProvider>>,
+    /// The rows of the source, of a query that has one.
+    source: Option<(SourceInput, Arc<dyn TableProvider>)>,
+    /// Tables that are read whole beside it, by name.
+    tables: BTreeMap<String, Arc<dyn TableProvider>>,
+    /// Inputs of a query without a source: see [`Whole`].
+    whole: Vec<(SourceInput, Arc<dyn TableProvider>)>,
+    /// What `last_snapshot_version()` and `current_snapshot_version()` are.
+    last_version: Option<Arc<dyn TableProvider>>,
+    current_version: Option<Arc<dyn TableProvider>>,
 }
 
 impl Inputs {
+    fn none() -> Self {
+        Self {
+            source: None,
+            tables: BTreeMap::new(),
+            whole: Vec::new(),
+            last_version: None,
+            current_version: None,
+        }
+    }
+
+    /// These, with the rows of `last_snapshot_version()`.
+    pub(crate) fn with_last_version(self, rows: Arc<dyn TableProvider>) -> Self {
+        Self { last_version: Some(rows), ..self }
+    }
+
+    /// These, with the row of `current_snapshot_version()`.
+    pub(crate) fn with_current_version(self, rows: Arc<dyn TableProvider>) -> Self {
+        Self { current_version: Some(rows), ..self }
+    }
+
     /// Inputs with columns and no rows.
     pub(crate) fn columns_only(
         source: &SourceInput,
@@ -149,7 +180,7 @@ impl Inputs {
         let empty = |schema: &SchemaRef| relation::columns_only(Arc::clone(schema));
         let tables =
             tables.iter().map(|(name, schema)| Ok((name.clone(), empty(schema)?))).collect::<Result<_>>()?;
-        Ok(Self { source: (source.clone(), empty(schema)?), tables })
+        Ok(Self { source: Some((source.clone(), empty(schema)?)), tables, ..Self::none() })
     }
 
     /// Inputs for one batch.
@@ -159,15 +190,23 @@ impl Inputs {
         rows: SourceStream,
         tables: BTreeMap<String, Arc<dyn TableProvider>>,
     ) -> Result<Self> {
-        Ok(Self { source: (source.clone(), relation::once(schema, rows)?), tables })
+        Ok(Self { source: Some((source.clone(), relation::once(schema, rows)?)), tables, ..Self::none() })
     }
 
     fn provider(&self, input: &QueryInput) -> Result<Arc<dyn TableProvider>> {
+        let version = match &input.kind {
+            InputKind::LastSnapshotVersion => &self.last_version,
+            InputKind::CurrentSnapshotVersion => &self.current_version,
+            _ => &None,
+        };
+        if let Some(version) = version {
+            return Ok(Arc::clone(version));
+        }
         let wanted = SourceInput::of(input).ok_or_else(|| {
             Error::new(ErrorKind::Definition, "UNRESOLVABLE_TABLE_VALUED_FUNCTION: the versions of snapshots are known to snapshot flows only")
         })?;
-        if wanted == self.source.0 {
-            return Ok(Arc::clone(&self.source.1));
+        if let Some((_, rows)) = self.source.iter().chain(&self.whole).find(|(known, _)| *known == wanted) {
+            return Ok(Arc::clone(rows));
         }
         match &wanted {
             SourceInput::Table(name, _) => self.tables.get(name).cloned().ok_or_else(|| {
@@ -190,6 +229,7 @@ impl Inputs {
                 "a table outside of the pipeline can only be read as the stream of a flow, not joined to it",
             )
             .with("path", &table.path)),
+            SourceInput::Whole => Err(Error::new(ErrorKind::Internal, "an input of a query is no input")),
         }
     }
 }
@@ -255,7 +295,10 @@ async fn plan_at(
 /// # Errors
 /// `Unsupported`, naming the part of the query.
 pub(crate) fn check_batchable(plan: &LogicalPlan, inputs: &Inputs) -> Result<()> {
-    reads_source(plan, &inputs.source.1).map(drop)
+    match &inputs.source {
+        Some((_, source)) => reads_source(plan, source).map(drop),
+        None => Ok(()),
+    }
 }
 
 /// Whether the plan reads the source; an error where the rows of batches would not add up to those of the whole.

@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use datafusion::{
     catalog::{Session, TableProvider, streaming::StreamingTable},
-    datasource::TableType,
+    datasource::{MemTable, TableType},
     error::{DataFusionError, Result as DfResult},
     execution::{SendableRecordBatchStream, TaskContext},
     logical_expr::Expr,
@@ -22,7 +23,11 @@ use datafusion::{
 use futures::{StreamExt, TryStreamExt, stream};
 use strandline_table_formats::contract::TableSnapshot;
 
-use crate::{error::Error, sources::SourceStream};
+use crate::{
+    error::Error,
+    sources::{Source, SourceStream},
+    types::conform,
+};
 
 /// Rows that can be read once: the input of one batch.
 pub(crate) fn once(schema: SchemaRef, rows: SourceStream) -> DfResult<Arc<dyn TableProvider>> {
@@ -61,6 +66,44 @@ impl PartitionStream for OneStream {
             })
             .boxed()
         });
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), rows.map_err(DataFusionError::from)))
+    }
+}
+
+/// These rows.
+pub(crate) fn table_of(rows: RecordBatch) -> DfResult<Arc<dyn TableProvider>> {
+    Ok(Arc::new(MemTable::try_new(rows.schema(), vec![vec![rows]])?))
+}
+
+/// All rows of a source, as often as they are asked for.
+pub(crate) fn everything(source: Arc<dyn Source>) -> DfResult<Arc<dyn TableProvider>> {
+    let schema = source.schema();
+    let rows = Everything { schema: Arc::clone(&schema), source };
+    Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(rows)])?))
+}
+
+#[derive(Debug)]
+struct Everything {
+    schema: SchemaRef,
+    source: Arc<dyn Source>,
+}
+
+impl PartitionStream for Everything {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let source = Arc::clone(&self.source);
+        let start = source.start();
+        let slices = stream::try_unfold((source, start), |(source, progress)| async {
+            let Some(slice) = source.next(&progress).await? else { return Ok(None) };
+            let rows = source.read(&slice).await?;
+            let progress = source.advance(progress, &slice)?;
+            Ok::<_, Error>(Some((rows, (source, progress))))
+        });
+        let schema = Arc::clone(&self.schema);
+        let rows = slices.try_flatten().map(move |batch| conform(&batch?, &schema));
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), rows.map_err(DataFusionError::from)))
     }
 }

@@ -85,6 +85,9 @@ pub(crate) async fn open_source(
         SourceInput::Kafka(_) | SourceInput::Foreign(..) => {
             Err(Error::new(ErrorKind::Unsupported, "not supported yet: this kind of source"))
         }
+        SourceInput::Whole => {
+            Err(Error::new(ErrorKind::Internal, "a flow that reads all of its inputs whole has no source"))
+        }
         SourceInput::Table(name, _) => {
             let table = format.open(name).await?.ok_or_else(|| {
                 Error::new(ErrorKind::NotFound, "the table that the flow reads does not exist")
