@@ -5,6 +5,7 @@
 
 mod commits;
 mod fixture;
+mod history;
 mod replace;
 mod rows;
 mod tables;
@@ -13,6 +14,7 @@ pub use commits::{
     line_03_commits_build_on_their_base, line_04_stamps_come_with_the_rows, line_05_no_batch_twice,
     line_06_fencing,
 };
+pub use history::{line_14_commits_say_what_they_did, line_15_changes_add_up};
 pub use replace::line_13_replacing_makes_a_new_table;
 pub use rows::{
     line_01_whole_or_nothing, line_02_snapshots_dont_move, line_07_lookups_miss_nothing,
@@ -39,5 +41,7 @@ pub async fn all(format: &dyn TableFormat) -> Result<()> {
     line_10_new_columns_are_nullable(format).await?;
     line_11_empty_leaves_the_table(format).await?;
     line_12_creation_is_exclusive(format).await?;
-    line_13_replacing_makes_a_new_table(format).await
+    line_13_replacing_makes_a_new_table(format).await?;
+    line_14_commits_say_what_they_did(format).await?;
+    line_15_changes_add_up(format).await
 }

@@ -29,6 +29,11 @@
 //!     commit. Stamps of writers remain; older snapshots stay as they were. A commit of another writer in between is a
 //!     conflict, whatever it did; rows that don't fit the definition and definitions that the format can't hold are
 //!     refused before anything is written.
+//! 14. **Commits say what they did.** [`Table::commits`] gives each commit after a version, once and in order, with its
+//!     time and with what it did to rows: nothing, appended, deleted, changed, or replaced the table. A version whose log
+//!     is gone is [`ErrorKind::NotFound`](crate::error::ErrorKind::NotFound).
+//! 15. **Changes add up.** The rows of a version, and what [`Table::changes`] gives of the commits after it, are the rows
+//!     of a later version. Asked again it gives the same rows. A row that a commit only moved is not among them.
 //!
 //! # A full refresh
 //! empties a target and its side state together. Its flows' new incarnations are recorded first; then an empty side state
@@ -45,7 +50,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use strandline_cdc_core::{Bound, Rows};
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 /// Result of table operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -55,6 +60,14 @@ pub type RowStream = BoxStream<'static, Result<Rows>>;
 
 /// Rows without ids, as they are written.
 pub type BatchStream = BoxStream<'static, Result<RecordBatch>>;
+
+mod history;
+
+pub(crate) use history::changed_rows;
+pub use history::{
+    AppendedFile, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, CommitKind, DELETE, INSERT, TableCommit,
+    UPDATE_POSTIMAGE, UPDATE_PREIMAGE, change_columns, with_change_columns,
+};
 
 /// Version of a table: 0 after creation, one more with each commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -142,12 +155,21 @@ pub trait TableFormat: fmt::Debug + Send + Sync {
     /// # Errors
     /// `Unavailable`.
     async fn list(&self) -> Result<Vec<String>>;
+    /// Opens a table of this format that lies elsewhere, in a folder or at a URL, and belongs to somebody else: it can be
+    /// read, not changed. `None` when there is none.
+    ///
+    /// # Errors
+    /// `Unsupported` when the format has no tables of others, or for a place or a table that can't be read.
+    async fn open_path(&self, path: &str) -> Result<Option<Arc<dyn Table>>> {
+        let message = format!("tables of format {} lie in no place of their own", self.name());
+        Err(Error::new(ErrorKind::Unsupported, message).with("path", path))
+    }
 }
 
 /// A table that flows maintain.
 ///
 /// # Contract
-/// Lines 1 to 11 and 13 of the [module's list](self).
+/// Lines 1 to 11 and 13 to 15 of the [module's list](self).
 #[async_trait]
 pub trait Table: fmt::Debug + Send + Sync {
     /// The newest version.
@@ -171,6 +193,24 @@ pub trait Table: fmt::Debug + Send + Sync {
         change: TableChange,
         stamp: &CommitStamp,
     ) -> Result<CommitOutcome>;
+    /// What each commit after `after`, up to `until`, did, oldest first. `None` begins with version 0.
+    ///
+    /// # Errors
+    /// `NotFound` when the log of one of them is not retained.
+    async fn commits(&self, after: Option<TableVersion>, until: TableVersion) -> Result<Vec<TableCommit>>;
+    /// The rows that the commits `first` to `last` changed, commit by commit: the columns of version `last`, then those of
+    /// [`change_columns`]. Where a row of one identity was changed, its images before and after are
+    /// [`UPDATE_PREIMAGE`] and [`UPDATE_POSTIMAGE`]; other rows are [`DELETE`] and [`INSERT`].
+    ///
+    /// # Errors
+    /// `NotFound` when log or files are not retained; `Unsupported` when the table does not record its changes, or was
+    /// replaced by one with other columns.
+    async fn changes(&self, first: TableVersion, last: TableVersion) -> Result<BatchStream>;
+    /// The first version that was committed at or after a moment, in milliseconds since 1970, UTC; `None` when none was.
+    ///
+    /// # Errors
+    /// The store's.
+    async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>>;
 }
 
 /// An immutable view of one version of a table.
@@ -191,6 +231,13 @@ pub trait TableSnapshot: fmt::Debug + Send + Sync {
     fn state_version(&self) -> StateVersion;
     /// The greatest epoch that committed.
     fn epoch(&self) -> u64;
+    /// What tells the table from another one of its name, whatever was committed to it.
+    fn identity(&self) -> &str;
+    /// Whether [`Table::changes`] can tell what became of this version's rows; the reason why not.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    fn check_changes(&self) -> Result<()>;
     /// Rows of given keys.
     ///
     /// # Errors
@@ -213,17 +260,6 @@ pub trait TableSnapshot: fmt::Debug + Send + Sync {
     async fn read_file(&self, path: &str) -> Result<BatchStream>;
     /// For downcasting to the adapter's own snapshot, by the adapter alone.
     fn as_any(&self) -> &dyn std::any::Any;
-}
-
-/// A file that an append added.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AppendedFile {
-    /// Path within the table; its identity.
-    pub path: String,
-    /// Bytes.
-    pub size: u64,
-    /// Rows.
-    pub rows: u64,
 }
 
 /// Which rows a lookup wants.

@@ -4,8 +4,11 @@
 //! the batch, `strandline/state` with the state version, `strandline/epoch` with the epoch. The property
 //! `strandline.writers` lists the writers, so that opening a table needs no search for them.
 
+mod deletion_vector;
 mod error;
+mod file;
 mod folder;
+mod history;
 mod metadata;
 mod protocol;
 mod schema;
@@ -14,7 +17,7 @@ mod stats;
 
 pub use metadata::DeltaMetadata;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
@@ -24,7 +27,7 @@ use deltalake_core::{
     operations::create::CreateBuilder,
 };
 use folder::Folder;
-use object_store::{ObjectStore, path::Path};
+use object_store::{ObjectStore, local::LocalFileSystem, path::Path};
 use url::Url;
 
 use crate::{
@@ -73,11 +76,7 @@ impl DeltaFormat {
     }
 
     fn log(&self, folder: &Path) -> Result<LogStoreRef> {
-        // To deltalake the folder is a store's root: a path in its URL would be escaped once too often.
-        let root =
-            Url::parse("memory:///").map_err(|e| Error::new(ErrorKind::Internal, "no URL").because(e))?;
-        let store = Arc::new(Folder::new(Arc::clone(&self.store), folder.clone()));
-        Ok(default_logstore(Arc::<Folder>::clone(&store), store, &root, &StorageConfig::default()))
+        log_in(&self.store, folder)
     }
 
     fn table(&self, folder: Path, log: LogStoreRef) -> LakeTable<DeltaMetadata> {
@@ -134,6 +133,19 @@ impl TableFormat for DeltaFormat {
         Ok(Some(Arc::new(table)))
     }
 
+    async fn open_path(&self, path: &str) -> Result<Option<Arc<dyn Table>>> {
+        let Some(folder) = local_folder(path)? else { return Ok(None) };
+        let store: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new_with_prefix(folder)?);
+        let log = log_in(&store, &Path::default())?;
+        if !log.is_delta_table_location().await.map_err(|e| error::of(e, "the table can't be looked for"))? {
+            return Ok(None);
+        }
+        let metadata = DeltaMetadata::new(store, Path::default(), log).foreign();
+        let table = LakeTable::new(Arc::new(metadata), self.options);
+        table.snapshot().await.map_err(|e| e.with("path", path))?;
+        Ok(Some(Arc::new(table)))
+    }
+
     async fn list(&self) -> Result<Vec<String>> {
         let folders = self.store.list_with_delimiter(Some(&self.root)).await?.common_prefixes;
         let mut names = Vec::new();
@@ -147,6 +159,31 @@ impl TableFormat for DeltaFormat {
         names.sort();
         Ok(names)
     }
+}
+
+fn log_in(store: &Arc<dyn ObjectStore>, folder: &Path) -> Result<LogStoreRef> {
+    // To deltalake the folder is a store's root: a path in its URL would be escaped once too often.
+    let root = Url::parse("memory:///").map_err(|e| Error::new(ErrorKind::Internal, "no URL").because(e))?;
+    let store = Arc::new(Folder::new(Arc::clone(store), folder.clone()));
+    Ok(default_logstore(Arc::<Folder>::clone(&store), store, &root, &StorageConfig::default()))
+}
+
+/// The folder of a table by its path or `file://` URL; `None` when there is no such folder.
+fn local_folder(path: &str) -> Result<Option<PathBuf>> {
+    let elsewhere = |why: &str| Error::new(ErrorKind::Unsupported, why.to_owned()).with("path", path);
+    let folder = match path.split_once("://") {
+        None => PathBuf::from(path),
+        Some(("file", _)) => {
+            let url = Url::parse(path).map_err(|e| elsewhere("a table's URL can't be read").because(e))?;
+            url.to_file_path().map_err(|()| elsewhere("a table's URL names no folder"))?
+        }
+        Some((scheme, _)) => {
+            return Err(elsewhere(&format!(
+                "tables of others are read from local folders, not from {scheme}"
+            )));
+        }
+    };
+    Ok(folder.is_dir().then_some(folder))
 }
 
 /// Refuses what no table of this adapter can be.

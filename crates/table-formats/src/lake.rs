@@ -2,10 +2,13 @@
 //!
 //! A row's id is its file's place in the snapshot's sorted list of files, and its position in that file.
 
+mod changes;
 mod commit;
+mod diff;
 mod plan;
 mod snapshot;
 
+use snapshot::Files;
 pub use snapshot::LakeSnapshot;
 
 use std::sync::Arc;
@@ -13,7 +16,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    contract::{CommitOutcome, CommitStamp, Result, Table, TableChange, TableSnapshot, TableVersion},
+    contract::{
+        BatchStream, CommitOutcome, CommitStamp, Result, Table, TableChange, TableCommit, TableSnapshot,
+        TableVersion,
+    },
     error::{Error, ErrorKind},
     metadata::{TableHead, TableMetadata},
     parquet::{Readers, WriteOptions},
@@ -53,7 +59,7 @@ impl<M: TableMetadata> LakeTable<M> {
 
     fn over(&self, head: TableHead) -> Arc<dyn TableSnapshot> {
         let metadata: Arc<dyn TableMetadata> = Arc::<M>::clone(&self.metadata);
-        Arc::new(LakeSnapshot::new(metadata, Arc::clone(&self.readers), head))
+        Arc::new(LakeSnapshot::new(Files { metadata, readers: Arc::clone(&self.readers) }, head))
     }
 }
 
@@ -80,5 +86,18 @@ impl<M: TableMetadata> Table for LakeTable<M> {
         let committer =
             commit::Committer { metadata, readers: Arc::clone(&self.readers), options: self.options };
         committer.commit(base.head(), change, stamp).await
+    }
+
+    async fn commits(&self, after: Option<TableVersion>, until: TableVersion) -> Result<Vec<TableCommit>> {
+        Ok(self.metadata.commits(after, until).await?.iter().map(changes::summary).collect())
+    }
+
+    async fn changes(&self, first: TableVersion, last: TableVersion) -> Result<BatchStream> {
+        let metadata: Arc<dyn TableMetadata> = Arc::<M>::clone(&self.metadata);
+        changes::read(Files { metadata, readers: Arc::clone(&self.readers) }, first, last).await
+    }
+
+    async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>> {
+        self.metadata.first_since(millis).await
     }
 }

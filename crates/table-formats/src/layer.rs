@@ -14,8 +14,8 @@ use futures::future::BoxFuture;
 
 use crate::{
     contract::{
-        CommitOutcome, CommitStamp, Result, Table, TableChange, TableDefinition, TableFormat, TableSnapshot,
-        TableVersion,
+        BatchStream, CommitOutcome, CommitStamp, Result, Table, TableChange, TableCommit, TableDefinition,
+        TableFormat, TableSnapshot, TableVersion,
     },
     error::{Error, ErrorKind},
 };
@@ -106,6 +106,10 @@ impl TableFormat for FaultyFormat {
     async fn list(&self) -> Result<Vec<String>> {
         self.inner.list().await
     }
+
+    async fn open_path(&self, path: &str) -> Result<Option<Arc<dyn Table>>> {
+        self.inner.open_path(path).await
+    }
 }
 
 #[derive(Debug)]
@@ -136,6 +140,18 @@ impl Table for FaultyTable {
 
     async fn at(&self, version: TableVersion) -> Result<Arc<dyn TableSnapshot>> {
         self.inner.at(version).await
+    }
+
+    async fn commits(&self, after: Option<TableVersion>, until: TableVersion) -> Result<Vec<TableCommit>> {
+        self.inner.commits(after, until).await
+    }
+
+    async fn changes(&self, first: TableVersion, last: TableVersion) -> Result<BatchStream> {
+        self.inner.changes(first, last).await
+    }
+
+    async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>> {
+        self.inner.first_since(millis).await
     }
 
     async fn commit(

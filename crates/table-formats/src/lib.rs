@@ -30,10 +30,12 @@ pub mod parquet;
 mod rows;
 mod schema;
 pub mod side_state;
+mod time;
 
 pub use contract::{
-    AppendedFile, BatchStream, CommitOutcome, CommitStamp, Committed, LookupPlan, Result, RowStream,
-    StateVersion, Table, TableChange, TableDefinition, TableFormat, TableSnapshot, TableVersion, WriterId,
+    AppendedFile, BatchStream, CommitKind, CommitOutcome, CommitStamp, Committed, LookupPlan, Result,
+    RowStream, StateVersion, Table, TableChange, TableCommit, TableDefinition, TableFormat, TableSnapshot,
+    TableVersion, WriterId,
 };
 #[cfg(feature = "delta")]
 pub use delta::DeltaFormat;

@@ -1,7 +1,7 @@
 //! Tables in memory: level 2 with nothing but a list of versions, so that the shared middle is tested on it too.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -13,8 +13,9 @@ use crate::{
     contract::{CommitStamp, Result, StateVersion, Table, TableDefinition, TableFormat, TableVersion},
     error::{Error, ErrorKind},
     lake::{LakeOptions, LakeTable},
-    metadata::{DataFile, FileChanges, MetadataOutcome, TableHead, TableMetadata},
-    schema::check_keys,
+    metadata::{DataFile, FileChanges, FileCommit, MetadataOutcome, TableHead, TableMetadata},
+    schema::{check_keys, holds_columns},
+    time::wall_clock_millis,
 };
 
 /// Tables whose metadata live in this value, and whose files live in a store (by default in memory too).
@@ -62,7 +63,7 @@ impl TableFormat for MemoryFormat {
         let metadata = MemoryMetadata {
             store: Arc::clone(&self.store),
             root: Path::from(name),
-            versions: Mutex::new(vec![first_version(definition)]),
+            versions: Mutex::new(vec![(first_version(definition), wall_clock_millis())]),
         };
         let table = Arc::new(LakeTable::new(Arc::new(metadata), self.options));
         tables.insert(name.to_owned(), Arc::clone(&table));
@@ -83,7 +84,7 @@ impl TableFormat for MemoryFormat {
 pub struct MemoryMetadata {
     store: Arc<dyn ObjectStore>,
     root: Path,
-    versions: Mutex<Vec<TableHead>>,
+    versions: Mutex<Vec<(TableHead, i64)>>,
 }
 
 #[async_trait]
@@ -108,9 +109,10 @@ impl TableMetadata for MemoryMetadata {
         let versions = lock(&self.versions);
         let head = match at {
             None => versions.last(),
-            Some(version) => versions.iter().find(|head| head.version == version),
+            Some(version) => versions.iter().find(|(head, _)| head.version == version),
         };
-        head.cloned().ok_or_else(|| Error::new(ErrorKind::NotFound, "there is no such version"))
+        head.map(|(head, _)| head.clone())
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, "there is no such version"))
     }
 
     async fn commit(
@@ -120,13 +122,31 @@ impl TableMetadata for MemoryMetadata {
         stamp: &CommitStamp,
     ) -> Result<MetadataOutcome> {
         let mut versions = lock(&self.versions);
-        let latest = versions.last().map_or(base.version, |head| head.version);
+        let latest = versions.last().map_or(base.version, |(head, _)| head.version);
         if latest != base.version {
             return Ok(MetadataOutcome::Conflict { latest });
         }
         let next = base.after(change, stamp);
-        versions.push(next.clone());
+        versions.push((next.clone(), wall_clock_millis()));
         Ok(MetadataOutcome::Committed(next))
+    }
+
+    async fn commits(&self, after: Option<TableVersion>, until: TableVersion) -> Result<Vec<FileCommit>> {
+        let versions = lock(&self.versions);
+        let mut commits = Vec::new();
+        let mut before: Option<&TableHead> = None;
+        for (head, timestamp) in versions.iter().take_while(|(head, _)| head.version <= until) {
+            if after.is_none_or(|after| head.version > after) {
+                commits.push(commit_of(before, head, *timestamp));
+            }
+            before = Some(head);
+        }
+        Ok(commits)
+    }
+
+    async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>> {
+        let versions = lock(&self.versions);
+        Ok(versions.iter().find(|(_, timestamp)| *timestamp >= millis).map(|(head, _)| head.version))
     }
 }
 
@@ -159,8 +179,29 @@ impl TableHead {
             state: stamp.state,
             epoch: self.epoch.max(stamp.epoch),
             files: Arc::new(files),
+            identity: Arc::clone(&self.identity),
             adapter: Arc::clone(&self.adapter),
         }
+    }
+}
+
+/// What made one version of another.
+fn commit_of(before: Option<&TableHead>, after: &TableHead, timestamp: i64) -> FileCommit {
+    let files = |of: Option<&TableHead>, but: Option<&TableHead>| -> Vec<Arc<DataFile>> {
+        let known: BTreeSet<&str> =
+            but.iter().flat_map(|h| h.files.iter()).map(|f| f.path.as_str()).collect();
+        let all = of.iter().flat_map(|head| head.files.iter());
+        all.filter(|file| !known.contains(file.path.as_str())).cloned().collect()
+    };
+    let removed = files(before, Some(after));
+    FileCommit {
+        version: after.version,
+        timestamp,
+        added: files(Some(after), before),
+        removes_files: !removed.is_empty(),
+        removed,
+        changed: Vec::new(),
+        replaces_columns: before.is_some_and(|before| !holds_columns(&after.schema, &before.schema)),
     }
 }
 
@@ -174,6 +215,7 @@ fn first_version(definition: &TableDefinition) -> TableHead {
         state: StateVersion(0),
         epoch: 0,
         files: Arc::default(),
+        identity: uuid::Uuid::new_v4().to_string().into(),
         adapter: Arc::new(()),
     }
 }

@@ -6,8 +6,12 @@ use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use object_store::{ObjectStore, path::Path};
+use roaring::RoaringBitmap;
 
-use crate::contract::{CommitStamp, Result, StateVersion, TableDefinition, TableVersion, WriterId};
+use crate::{
+    contract::{CommitStamp, Result, StateVersion, TableDefinition, TableVersion, WriterId},
+    error::{Error, ErrorKind},
+};
 
 /// A Parquet file of a table, immutable.
 #[derive(Debug, Clone)]
@@ -20,6 +24,54 @@ pub struct DataFile {
     pub rows: u64,
     /// Statistics by top-level column, as far as they are known.
     pub stats: BTreeMap<String, ColumnStats>,
+    /// What else makes its rows; nothing for files of ours.
+    pub overlay: Option<Arc<Overlay>>,
+}
+
+/// What makes a file's rows besides the file: other writers leave columns out that are the same in all rows, and mark rows
+/// as deleted beside the file.
+#[derive(Debug, Clone, Default)]
+pub struct Overlay {
+    /// Columns of one value, in an array of one.
+    pub constants: BTreeMap<String, ArrayRef>,
+    /// Which rows don't count.
+    pub deleted: Option<DeletedRows>,
+}
+
+/// Where it stands which rows of a file don't count.
+#[derive(Debug, Clone)]
+pub enum DeletedRows {
+    /// Here: in the format's own encoding.
+    Inline(Vec<u8>),
+    /// In a file of the table's folder, from an offset.
+    File {
+        /// Path within the table's folder.
+        path: String,
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        size: u64,
+    },
+}
+
+/// What one commit did to a table's files.
+#[derive(Debug, Clone)]
+pub struct FileCommit {
+    /// The version that it made.
+    pub version: TableVersion,
+    /// When, in milliseconds since 1970, UTC.
+    pub timestamp: i64,
+    /// Files whose rows came.
+    pub added: Vec<Arc<DataFile>>,
+    /// Files whose rows went.
+    pub removed: Vec<Arc<DataFile>>,
+    /// Files that hold what changed, row by row, with a column `_change_type`. If there are any, they tell the commit's
+    /// changes, and not the files that came and went.
+    pub changed: Vec<Arc<DataFile>>,
+    /// True when files went, be it that their rows are in others.
+    pub removes_files: bool,
+    /// True when a column went or changed its type.
+    pub replaces_columns: bool,
 }
 
 /// Statistics of a column in a file. Bounds may be wider than the values, never narrower.
@@ -52,6 +104,8 @@ pub struct TableHead {
     pub epoch: u64,
     /// Files, sorted by path: a file's place in this list is part of its rows' ids.
     pub files: Arc<Vec<Arc<DataFile>>>,
+    /// What tells the table from another one of its name.
+    pub identity: Arc<str>,
     /// What else the adapter needs to commit on this version.
     pub adapter: Arc<dyn Any + Send + Sync>,
 }
@@ -145,4 +199,28 @@ pub trait TableMetadata: fmt::Debug + Send + Sync + 'static {
         change: FileChanges,
         stamp: &CommitStamp,
     ) -> Result<MetadataOutcome>;
+    /// What each commit after `after`, up to `until`, did, oldest first; `None` begins with version 0.
+    ///
+    /// # Errors
+    /// `NotFound` when the log of one of them is not retained.
+    async fn commits(&self, after: Option<TableVersion>, until: TableVersion) -> Result<Vec<FileCommit>>;
+    /// The first version that was committed at or after a moment, in milliseconds since 1970, UTC.
+    ///
+    /// # Errors
+    /// The store's.
+    async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>>;
+    /// Refuses a version whose later changes can't be told, with the reason.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    fn check_changes(&self, _: &TableHead) -> Result<()> {
+        Ok(())
+    }
+    /// The positions of a file's rows that don't count.
+    ///
+    /// # Errors
+    /// The store's, `Corrupt`.
+    async fn deleted_rows(&self, _: &DeletedRows) -> Result<RoaringBitmap> {
+        Err(Error::new(ErrorKind::Unsupported, "this format marks no rows beside a file"))
+    }
 }

@@ -59,6 +59,13 @@ fn wrong_type(known: &Field, given: &Field) -> Error {
     )
 }
 
+/// True when every column of `older` is one of `newer`, with its type.
+pub(crate) fn holds_columns(newer: &Schema, older: &Schema) -> bool {
+    older.fields().iter().all(|field| {
+        newer.field_with_name(field.name()).is_ok_and(|now| same_type(now.data_type(), field.data_type()))
+    })
+}
+
 /// True for types that hold the same values: names and nullability inside lists and maps are no difference.
 pub(crate) fn same_type(a: &DataType, b: &DataType) -> bool {
     match (a, b) {

@@ -96,7 +96,7 @@ pub(super) async fn read(snapshot: &dyn TableSnapshot) -> Result<Content> {
     Ok(content)
 }
 
-fn pairs(batch: &RecordBatch) -> Content {
+pub(super) fn pairs(batch: &RecordBatch) -> Content {
     let (keys, values) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_string::<i32>());
     let value = |i: usize| (!values.is_null(i)).then(|| values.value(i).to_owned());
     (0..batch.num_rows()).map(|i| (keys.value(i), value(i))).collect()

@@ -7,43 +7,59 @@ use async_trait::async_trait;
 use deltalake_core::{
     DeltaTable, checkpoints,
     kernel::{
-        Action, Add, LogicalFileView, Metadata, MetadataExt, Remove,
+        Action, Add, Metadata, MetadataExt, Remove,
         transaction::{CommitBuilder, CommitProperties},
     },
     logstore::{LogStoreRef, get_actions},
     protocol::{DeltaOperation, SaveMode},
     table::state::DeltaTableState,
 };
-use object_store::{ObjectStore, path::Path};
+use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use roaring::RoaringBitmap;
 use tokio::sync::Mutex;
 
 use super::{
-    KEYS, RETENTION, WRITERS, error, protocol, schema,
+    KEYS, RETENTION, WRITERS, deletion_vector, error,
+    file::Named,
+    protocol, schema,
     stamp::{self, Marks},
     stats,
 };
 use crate::{
     contract::{CommitStamp, Result, TableDefinition, TableVersion},
     error::{Error, ErrorKind},
-    metadata::{DataFile, FileChanges, MetadataOutcome, Operation, TableHead, TableMetadata},
+    metadata::{
+        DataFile, DeletedRows, FileChanges, FileCommit, MetadataOutcome, Operation, TableHead, TableMetadata,
+    },
+    parquet::file_path,
+    time::wall_clock_millis,
 };
 
 /// A checkpoint is written with every so many versions.
 const CHECKPOINT_EVERY: u64 = 20;
+/// Property of tables of others that record their changes.
+const CHANGE_FEED: &str = "delta.enableChangeDataFeed";
 
 /// Metadata of one Delta table.
 #[derive(Debug)]
 pub struct DeltaMetadata {
-    store: Arc<dyn ObjectStore>,
-    root: Path,
-    log: LogStoreRef,
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) root: Path,
+    pub(super) log: LogStoreRef,
+    /// Whether it is maintained by somebody else, and only read.
+    foreign: bool,
     /// The newest version seen: the next is read on top of it.
     newest: Mutex<Option<TableHead>>,
 }
 
 impl DeltaMetadata {
     pub(super) fn new(store: Arc<dyn ObjectStore>, root: Path, log: LogStoreRef) -> Self {
-        Self { store, root, log, newest: Mutex::new(None) }
+        Self { store, root, log, foreign: false, newest: Mutex::new(None) }
+    }
+
+    /// Metadata of a table that somebody else maintains.
+    pub(super) fn foreign(self) -> Self {
+        Self { foreign: true, ..self }
     }
 
     async fn newest(&self) -> Result<TableHead> {
@@ -59,6 +75,9 @@ impl DeltaMetadata {
     async fn load(&self, version: Option<u64>) -> Result<TableHead> {
         let state = Box::pin(DeltaTableState::try_new(&self.log, version)).await;
         let state = state.map_err(|e| error::of(e, "the table's log can't be read"))?;
+        if self.foreign {
+            return foreign_head(state);
+        }
         let mut marks = Marks::default();
         let mut apps = writers(&state)?;
         apps.extend([stamp::STATE.to_owned(), stamp::EPOCH.to_owned()]);
@@ -82,6 +101,9 @@ impl DeltaMetadata {
             .map_err(|e| error::of(e, "the table's log can't be read"))?;
         if state.version() == known.version.0 {
             return Ok(TableHead { adapter: Arc::new(state), ..known.clone() });
+        }
+        if self.foreign {
+            return foreign_head(state);
         }
         let mut marks = Marks { batches: known.batches.clone(), state: known.state, epoch: known.epoch };
         for version in known.version.0 + 1..=state.version() {
@@ -231,6 +253,9 @@ impl TableMetadata for DeltaMetadata {
         change: FileChanges,
         stamp: &CommitStamp,
     ) -> Result<MetadataOutcome> {
+        if self.foreign {
+            return Err(Error::new(ErrorKind::Unsupported, "a table by its path is read, not changed"));
+        }
         let state = state_of(base)?;
         let operation = operation(change.operation);
         let properties = CommitProperties::default()
@@ -267,6 +292,41 @@ impl TableMetadata for DeltaMetadata {
         }
         Ok(MetadataOutcome::Committed(head))
     }
+
+    async fn commits(&self, after: Option<TableVersion>, until: TableVersion) -> Result<Vec<FileCommit>> {
+        self.history(after, until).await
+    }
+
+    async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>> {
+        self.first_since(millis).await
+    }
+
+    fn check_changes(&self, head: &TableHead) -> Result<()> {
+        if !self.foreign || head.properties.get(CHANGE_FEED).is_some_and(|on| on.eq_ignore_ascii_case("true"))
+        {
+            return Ok(());
+        }
+        let message = format!(
+            "the table does not record its changes: its property `{CHANGE_FEED}` is not true; set it, and read the versions from then on"
+        );
+        Err(Error::new(ErrorKind::Unsupported, message).with("version", head.version))
+    }
+
+    async fn deleted_rows(&self, deleted: &DeletedRows) -> Result<RoaringBitmap> {
+        match deleted {
+            DeletedRows::Inline(bytes) => deletion_vector::plain(bytes),
+            DeletedRows::File { path, offset, size } => {
+                let path = file_path(&self.root, path)?;
+                let range = *offset..offset + size + deletion_vector::FRAME;
+                let bytes = self
+                    .store
+                    .get_range(&path, range)
+                    .await
+                    .map_err(|e| Error::from(e).with("file", &path))?;
+                deletion_vector::framed(&bytes, *size).map_err(|e| e.with("file", &path))
+            }
+        }
+    }
 }
 
 fn state_of(head: &TableHead) -> Result<&DeltaTableState> {
@@ -300,13 +360,14 @@ fn head_of(
         Some(keys) => serde_json::from_str(keys)
             .map_err(|e| Error::new(ErrorKind::Corrupt, format!("`{KEYS}` is no JSON list")).because(e))?,
     };
+    let identity: Arc<str> = metadata.id().into();
     let schema = schema::from_delta(state.schema().as_ref())?;
     let mut files = Vec::new();
     for view in state.log_data() {
         let path = view.path().into_owned();
         files.push(match known.get(&path) {
             Some(file) => Arc::clone(file),
-            None => Arc::new(data_file(path, &view, &schema)?),
+            None => Arc::new(Named::from(&view).ours(&schema)?),
         });
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -319,6 +380,36 @@ fn head_of(
         state: marks.state,
         epoch: marks.epoch,
         files: Arc::new(files),
+        identity,
+        adapter: Arc::new(state),
+    })
+}
+
+/// A table that somebody else maintains. What can't be read right is refused by name.
+fn foreign_head(state: DeltaTableState) -> Result<TableHead> {
+    let metadata = state.metadata();
+    let properties = table_properties(metadata);
+    if properties.get("delta.columnMapping.mode").is_some_and(|mode| mode != "none") {
+        let message = "the table has the feature columnMapping, which is not read";
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    let identity: Arc<str> = metadata.id().into();
+    let schema = schema::from_delta(state.schema().as_ref())?;
+    let mut files = Vec::new();
+    for view in state.log_data() {
+        files.push(Arc::new(Named::from(&view).any(&schema)?));
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(TableHead {
+        version: TableVersion(state.version()),
+        schema,
+        keys: Vec::new(),
+        properties,
+        batches: BTreeMap::new(),
+        state: crate::contract::StateVersion(0),
+        epoch: 0,
+        files: Arc::new(files),
+        identity,
         adapter: Arc::new(state),
     })
 }
@@ -349,25 +440,13 @@ fn replaced(metadata: &Metadata, new: &TableDefinition, writers: &[String]) -> R
     .map_err(failed)
 }
 
-fn data_file(path: String, view: &LogicalFileView, schema: &SchemaRef) -> Result<DataFile> {
-    if view.deletion_vector_descriptor().is_some() {
-        return Err(unsupported("deletion vectors"));
-    }
-    let (rows, stats) = match view.stats() {
-        Some(json) => stats::from_json(&json, schema).map_err(|e| e.with("file", &path))?,
-        None => (None, BTreeMap::new()),
-    };
-    let rows = rows.ok_or_else(|| unsupported("files without statistics").with("file", &path))?;
-    Ok(DataFile { path, size: u64::try_from(view.size()).unwrap_or(0), rows, stats })
-}
-
 fn lost_writers() -> Error {
     let message =
         format!("batches were committed, but the property `{WRITERS}`, which says by whom, is gone");
     Error::new(ErrorKind::Corrupt, message)
 }
 
-fn unsupported(feature: &str) -> Error {
+pub(super) fn unsupported(feature: &str) -> Error {
     Error::new(ErrorKind::Unsupported, format!("the table has {feature}, which this adapter can't maintain"))
 }
 
@@ -393,11 +472,4 @@ fn operation(operation: Operation) -> DeltaOperation {
             not_matched_by_source_predicates: Vec::new(),
         },
     }
-}
-
-/// The log names times for people and for vacuum; nothing here is decided by them.
-#[expect(clippy::disallowed_methods, reason = "the format wants the time of day in its log entries")]
-fn wall_clock_millis() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -6,7 +6,9 @@ use std::{
     sync::Arc,
 };
 
+use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
+use arrow_select::take::take;
 use async_trait::async_trait;
 use futures::StreamExt;
 use object_store::path::Path;
@@ -24,44 +26,71 @@ use crate::{
     schema::projected,
 };
 
+/// A table's files, to read.
+#[derive(Debug, Clone)]
+pub(super) struct Files {
+    pub(super) metadata: Arc<dyn TableMetadata>,
+    pub(super) readers: Arc<Readers>,
+}
+
+impl Files {
+    /// The rows of a file that count, in a schema.
+    pub(super) async fn open(self, file: Arc<DataFile>, schema: SchemaRef) -> Result<BatchStream> {
+        let overlay = file.overlay.as_deref();
+        let deleted = match overlay.and_then(|overlay| overlay.deleted.as_ref()) {
+            Some(deleted) => Some(Arc::new(self.metadata.deleted_rows(deleted).await?)),
+            None => None,
+        };
+        let reader = self.readers.open(file_path(self.metadata.root(), &file.path)?, file.size).await?;
+        let rows = rows::live_rows(&reader, deleted, &schema)?;
+        if overlay.is_none_or(|overlay| overlay.constants.is_empty()) {
+            return Ok(rows.boxed());
+        }
+        let file = Arc::clone(&file);
+        Ok(rows.map(move |batch| with_constants(&batch?, &file)).boxed())
+    }
+
+    /// The rows of files, one file after the other.
+    pub(super) fn rows(&self, files: &[Arc<DataFile>], schema: &SchemaRef) -> BatchStream {
+        let opens = files.iter().map(|file| self.clone().open(Arc::clone(file), Arc::clone(schema)));
+        rows::chained(opens.collect::<Vec<_>>())
+    }
+}
+
+/// Rows with the columns that their file left out.
+fn with_constants(batch: &RecordBatch, file: &DataFile) -> Result<RecordBatch> {
+    let constants = file.overlay.iter().flat_map(|overlay| &overlay.constants);
+    let mut columns = batch.columns().to_vec();
+    for (name, value) in constants {
+        let Ok(at) = batch.schema().index_of(name) else { continue };
+        let every_row = UInt32Array::from(vec![0; batch.num_rows()]);
+        if let Some(column) = columns.get_mut(at) {
+            *column = take(value, &every_row, None)?;
+        }
+    }
+    Ok(RecordBatch::try_new(batch.schema(), columns)?)
+}
+
 /// One version of a [`LakeTable`](super::LakeTable).
 #[derive(Debug)]
 pub struct LakeSnapshot {
-    metadata: Arc<dyn TableMetadata>,
-    readers: Arc<Readers>,
+    files: Files,
     head: TableHead,
 }
 
 impl LakeSnapshot {
-    pub(super) fn new(metadata: Arc<dyn TableMetadata>, readers: Arc<Readers>, head: TableHead) -> Self {
-        Self { metadata, readers, head }
+    pub(super) fn new(files: Files, head: TableHead) -> Self {
+        Self { files, head }
     }
 
     pub(super) fn root(&self) -> &Path {
-        self.metadata.root()
+        self.files.metadata.root()
     }
 
     /// Its metadata.
     pub fn head(&self) -> &TableHead {
         &self.head
     }
-
-    fn batches(&self, files: Vec<Arc<DataFile>>, schema: SchemaRef) -> BatchStream {
-        let opens = files.into_iter().map(move |file| {
-            open_rows(Arc::clone(&self.readers), self.root().clone(), file, Arc::clone(&schema))
-        });
-        rows::chained(opens.collect::<Vec<_>>())
-    }
-}
-
-async fn open_rows(
-    readers: Arc<Readers>,
-    root: Path,
-    file: Arc<DataFile>,
-    schema: SchemaRef,
-) -> Result<BatchStream> {
-    let reader = readers.open(file_path(&root, &file.path)?, file.size).await?;
-    Ok(rows::live_rows(&reader, None, &schema)?.boxed())
 }
 
 #[async_trait]
@@ -90,8 +119,20 @@ impl TableSnapshot for LakeSnapshot {
         self.head.epoch
     }
 
+    fn identity(&self) -> &str {
+        &self.head.identity
+    }
+
+    fn check_changes(&self) -> Result<()> {
+        self.files.metadata.check_changes(&self.head)
+    }
+
     async fn lookup(&self, plan: &LookupPlan) -> Result<RowStream> {
         let lookup = Lookup::new(plan, &self.head.schema)?;
+        if self.head.files.iter().any(|file| file.overlay.is_some()) {
+            let message = "rows can't be looked up in a table that another engine maintains";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
         let mut candidates = Vec::new();
         for (ordinal, file) in self.head.files.iter().enumerate() {
             if lookup.may_hold(|column| file.stats.get(column).cloned())? {
@@ -99,12 +140,12 @@ impl TableSnapshot for LakeSnapshot {
                 candidates.push(Candidate { ordinal, path, size: file.size, deleted: None });
             }
         }
-        Ok(lookup.run(Arc::clone(&self.readers), candidates))
+        Ok(lookup.run(Arc::clone(&self.files.readers), candidates))
     }
 
     async fn scan(&self, columns: Option<&[String]>) -> Result<BatchStream> {
         let schema = projected(&self.head.schema, columns)?;
-        Ok(self.batches(self.head.files.to_vec(), schema))
+        Ok(self.files.rows(&self.head.files, &schema))
     }
 
     async fn appended_since(&self, since: Option<TableVersion>) -> Result<Vec<AppendedFile>> {
@@ -114,7 +155,7 @@ impl TableSnapshot for LakeSnapshot {
                 let message = format!("version {version} is after this one, {}", self.head.version);
                 return Err(Error::new(ErrorKind::NotFound, message));
             }
-            Some(version) => Some(self.metadata.head(Some(version)).await?),
+            Some(version) => Some(self.files.metadata.head(Some(version)).await?),
         };
         let now: BTreeSet<_> = self.head.files.iter().map(|f| f.path.as_str()).collect();
         let old: BTreeSet<_> = before.iter().flat_map(|b| b.files.iter()).map(|f| f.path.as_str()).collect();
@@ -130,7 +171,7 @@ impl TableSnapshot for LakeSnapshot {
         let file = self.head.files.iter().find(|f| f.path == path);
         let file = file
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("`{path}` is no file of this version")))?;
-        Ok(self.batches(vec![Arc::clone(file)], Arc::clone(&self.head.schema)))
+        Ok(self.files.rows(std::slice::from_ref(file), &self.head.schema))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -100,6 +100,7 @@ impl Writer {
             size: file.writer.bytes_written() as u64,
             rows: file.rows,
             stats: stats::of_file(&self.schema, &metadata)?,
+            overlay: None,
         });
         Ok(())
     }

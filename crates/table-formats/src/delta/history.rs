@@ -1,0 +1,153 @@
+//! What did each commit do? Read from the log, entry by entry.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use deltalake_core::{kernel::Action, logstore::get_actions};
+use object_store::ObjectStoreExt;
+
+use super::{error, file::Named, metadata::DeltaMetadata, schema};
+use crate::{
+    contract::{Result, TableVersion},
+    error::{Error, ErrorKind},
+    metadata::{DataFile, FileCommit, TableMetadata},
+    parquet::file_path,
+    schema::holds_columns,
+};
+
+impl DeltaMetadata {
+    /// The commits after a version, in the columns of `until`.
+    pub(super) async fn history(
+        &self,
+        after: Option<TableVersion>,
+        until: TableVersion,
+    ) -> Result<Vec<FileCommit>> {
+        let first = after.map_or(0, |after| after.0 + 1);
+        if first > until.0 {
+            return Ok(Vec::new());
+        }
+        let columns = self.head(Some(until)).await?.schema;
+        let mut before = None;
+        let mut commits = Vec::new();
+        for version in first..=until.0 {
+            commits.push(self.commit_of(version, &columns, &mut before).await?);
+        }
+        Ok(commits)
+    }
+
+    async fn entry(&self, version: u64) -> Result<Vec<Action>> {
+        let entry = self.log.read_commit_entry(version).await;
+        let entry = entry.map_err(|e| error::of(e, "a log entry can't be read"))?.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("the log of version {version} is not retained"))
+        })?;
+        get_actions(version, &entry).map_err(|e| error::of(e, "a log entry can't be read"))
+    }
+
+    async fn commit_of(
+        &self,
+        version: u64,
+        columns: &SchemaRef,
+        before: &mut Option<SchemaRef>,
+    ) -> Result<FileCommit> {
+        let mut commit = FileCommit {
+            version: TableVersion(version),
+            timestamp: 0,
+            added: Vec::new(),
+            removed: Vec::new(),
+            changed: Vec::new(),
+            removes_files: false,
+            replaces_columns: false,
+        };
+        let mut timestamp = None;
+        for action in self.entry(version).await? {
+            match action {
+                Action::Add(add) if add.data_change => commit.added.push(self.file(add, columns).await?),
+                Action::Remove(remove) => {
+                    commit.removes_files = true;
+                    if remove.data_change {
+                        commit.removed.push(self.file(remove, columns).await?);
+                    }
+                }
+                Action::Cdc(cdc) => commit.changed.push(self.file(cdc, columns).await?),
+                Action::Metadata(metadata) => {
+                    let now = metadata.parse_schema();
+                    let now = now.map_err(|e| error::of(e.into(), "a log entry's columns can't be read"))?;
+                    let now = schema::from_delta(&now)?;
+                    let then = match before.take() {
+                        Some(then) => Some(then),
+                        None => self.columns_before(version).await?,
+                    };
+                    commit.replaces_columns = then.is_some_and(|then| !holds_columns(&now, &then));
+                    *before = Some(now);
+                }
+                Action::CommitInfo(info) => timestamp = info.in_commit_timestamp.or(info.timestamp),
+                _ => {}
+            }
+        }
+        commit.timestamp = match timestamp {
+            Some(timestamp) => timestamp,
+            None => self.written_at(version).await?,
+        };
+        Ok(commit)
+    }
+
+    async fn columns_before(&self, version: u64) -> Result<Option<SchemaRef>> {
+        let Some(before) = version.checked_sub(1) else { return Ok(None) };
+        match self.head(Some(TableVersion(before))).await {
+            Ok(head) => Ok(Some(head.schema)),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// A file as the log names it; where it does not say its size, the store does.
+    async fn file(&self, named: impl Into<Named>, columns: &SchemaRef) -> Result<Arc<DataFile>> {
+        let mut file = named.into().any(columns)?;
+        if file.size == 0 {
+            let path = file_path(&self.root, &file.path)?;
+            file.size = match self.store.head(&path).await {
+                Ok(found) => found.size,
+                // Nobody may ever want to read it.
+                Err(object_store::Error::NotFound { .. }) => 0,
+                Err(e) => return Err(Error::from(e).with("file", path)),
+            };
+        }
+        Ok(Arc::new(file))
+    }
+
+    async fn written_at(&self, version: u64) -> Result<i64> {
+        let path = self.root.clone().join("_delta_log").join(format!("{version:020}.json"));
+        Ok(self.store.head(&path).await?.last_modified.timestamp_millis())
+    }
+
+    async fn committed_at(&self, version: u64) -> Result<i64> {
+        for action in self.entry(version).await? {
+            if let Action::CommitInfo(info) = action
+                && let Some(timestamp) = info.in_commit_timestamp.or(info.timestamp)
+            {
+                return Ok(timestamp);
+            }
+        }
+        self.written_at(version).await
+    }
+
+    /// The first version at or after a moment, among those whose log entries are retained. Times never fall in a log.
+    pub(super) async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>> {
+        let listed = self.store.list_with_delimiter(Some(&self.root.clone().join("_delta_log"))).await?;
+        let names = listed.objects.iter().filter_map(|object| object.location.filename());
+        let numbers = names.filter_map(|name| name.strip_suffix(".json")?.parse::<u64>().ok());
+        let mut versions: Vec<u64> = numbers.collect();
+        versions.sort_unstable();
+        let (mut low, mut high) = (0, versions.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let Some(version) = versions.get(middle) else { break };
+            if self.committed_at(*version).await? < millis {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(versions.get(low).copied().map(TableVersion))
+    }
+}
