@@ -42,7 +42,10 @@ pub(crate) fn read_from(reader: &mut Reader<'_>, once: bool) -> Result<FlowKind,
         return snapshot::read(reader, from);
     }
     let start = reader.cursor.here().start;
-    let source = read_source(&mut reader.cursor)?;
+    let mut source = read_source(&mut reader.cursor)?;
+    if !once {
+        source.stream_topics();
+    }
     let source_at = reader.cursor.since(start);
     if !source.streaming && !once {
         let text = reader.cursor.slice(source_at.clone()).to_owned();

@@ -1,14 +1,11 @@
 //! What does `CREATE FLOW` declare?
 
-use std::ops::Range;
-
 use sqlparser::tokenizer::Token;
 
 use crate::{
-    FlowDefinition, FlowKind, FlowQuery, cdc,
+    FlowDefinition, FlowKind, append, cdc,
     error::Problem,
     parse::{Modifiers, Reader},
-    query,
 };
 
 /// Reads what stands behind `CREATE FLOW`.
@@ -105,13 +102,15 @@ fn body(reader: &mut Reader<'_>) -> Result<(String, bool, FlowKind), Problem> {
     }
     let before = reader.cursor.eat_words(&["ONCE"]).is_some();
     reader.cursor.expect_words(&["INTO"])?;
-    let behind = reader.cursor.eat_words(&["ONCE"]);
+    // A table may be called once.
+    let named_once = reader.cursor.at_words(&["ONCE", "BY", "NAME"]);
+    let behind = if named_once { None } else { reader.cursor.eat_words(&["ONCE"]) };
     if let (true, Some(range)) = (before, &behind) {
         reader.problems.push(cdc::duplicate(range.clone(), "ONCE"));
     }
     let (target, _) = reader.cursor.dataset("the table to insert into")?;
     let once = before || behind.is_some();
-    let query = query_by_name(reader, "INSERT", once)?;
+    let query = append::query_by_name(reader, "INSERT", once)?;
     Ok((target, once, FlowKind::Append { query }))
 }
 
@@ -125,35 +124,8 @@ fn update_flow(reader: &mut Reader<'_>) -> Result<(String, bool, FlowKind), Prob
             .help("write INSERT INTO ONCE"));
     }
     let (target, _) = reader.cursor.dataset("the sink to update")?;
-    let query = query_by_name(reader, "UPDATE", false)?;
+    let query = append::query_by_name(reader, "UPDATE", false)?;
     Ok((target, false, FlowKind::Update { query }))
-}
-
-/// `BY NAME query`, to the end of the statement.
-fn query_by_name(reader: &mut Reader<'_>, verb: &str, once: bool) -> Result<FlowQuery, Problem> {
-    if reader.cursor.at_words(&["REPLACE"]) || reader.cursor.at_words(&["BY", "NAME", "REPLACE"]) {
-        let using = reader.cursor.rest().iter().take(4).any(|tok| tok.is_keyword("USING"));
-        let help = if using {
-            "AUTO CDC with KEYS and SEQUENCE BY replaces rows key by key"
-        } else {
-            "a materialized view is computed anew as a whole; AUTO CDC replaces rows by key"
-        };
-        let words = if using { "REPLACE USING" } else { "REPLACE WHERE" };
-        return Err(Problem::new(reader.cursor.here(), format!("not supported yet: {verb} INTO .. {words}"))
-            .help(help));
-    }
-    reader.cursor.expect_words(&["BY", "NAME"]).map_err(|problem| {
-        problem.help(format!("columns are matched by name: write {verb} INTO t BY NAME SELECT .."))
-    })?;
-    if reader.cursor.at_words(&["REPLACE"]) {
-        return query_by_name(reader, verb, once);
-    }
-    let at = reader.cursor.here().start;
-    let query = query::read(&reader.cursor)?;
-    reader.cursor.take_rest();
-    let at = reader.cursor.since(at);
-    check_append(reader, &query, once, at);
-    Ok(query)
 }
 
 fn change_flow(reader: &mut Reader<'_>) -> Result<(String, bool, FlowKind), Problem> {
@@ -165,29 +137,4 @@ fn change_flow(reader: &mut Reader<'_>) -> Result<(String, bool, FlowKind), Prob
     let once = before || behind;
     let kind = cdc::read_from(reader, once)?;
     Ok((target, once, kind))
-}
-
-/// An append flow runs over and over on what is new, or ONCE on what is there (G-16).
-pub(crate) fn check_append(reader: &mut Reader<'_>, query: &FlowQuery, once: bool, range: Range<usize>) {
-    let problem = Problem::new(range, "");
-    reader.problems.extend(match (once, query.streaming) {
-        (true, true) => Some(
-            Problem {
-                message: "a ONCE flow reads what is there, but this query reads a stream".to_owned(),
-                ..problem
-            }
-            .help("leave out STREAM, or leave out ONCE")
-            .condition("INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_ONCE_FLOW"),
-        ),
-        (false, false) => Some(
-            Problem {
-                message: "this query reads no stream, so it would append the same rows in every update"
-                    .to_owned(),
-                ..problem
-            }
-            .help("write STREAM before the table or read_files(..) that brings new rows, or INSERT INTO ONCE")
-            .condition("INVALID_FLOW_QUERY_TYPE.BATCH_RELATION_FOR_STREAMING_TABLE"),
-        ),
-        _ => None,
-    });
 }

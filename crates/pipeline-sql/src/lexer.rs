@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Word};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 
 use crate::{dialect::StrandlineDialect, error::Problem, source::offset_of};
 
@@ -74,6 +74,7 @@ pub(crate) fn tokenize(text: &str) -> (Vec<Tok>, Option<Problem>) {
     let mut tokens = Vec::with_capacity(raw.len());
     for TokenWithSpan { token, span } in raw {
         let start = places.advance_to(span.start);
+        let token = if ends_cell(&token) { Token::SemiColon } else { token };
         if matches!(token, Token::Whitespace(_) | Token::EOF) {
             continue;
         }
@@ -87,6 +88,12 @@ pub(crate) fn tokenize(text: &str) -> (Vec<Tok>, Option<Problem>) {
         Problem::new(at..end, lower_first(&failure.message))
     });
     (tokens, problem)
+}
+
+/// True for the comment between two cells of a notebook that is kept as a file: a cell needs no semicolon.
+fn ends_cell(token: &Token) -> bool {
+    matches!(token, Token::Whitespace(Whitespace::SingleLineComment { comment, .. })
+        if comment.trim() == "COMMAND ----------")
 }
 
 /// The tokens of each statement; semicolons end them.

@@ -25,6 +25,7 @@
 
 #![deny(missing_docs)]
 
+mod append;
 mod builder;
 mod cdc;
 mod cursor;
@@ -52,7 +53,7 @@ mod unsupported;
 mod values;
 mod view;
 
-pub use builder::{AppendFlow, AutoCdcFlow, PipelineBuilder};
+pub use builder::{AppendFlow, AutoCdcFlow, FlowNames, PipelineBuilder, SnapshotFlow, Table, UpdateFlow};
 pub use definition::{
     AutoCdc, DatasetDefinition, Expectation, FlowDefinition, FlowKind, OnViolation, PipelineDefinition,
     SinkDefinition, SnapshotCdc, SnapshotSource, Span, TableDeclaration, ViewDefinition,

@@ -48,7 +48,7 @@ pub fn parse_pipeline_with_values(
 ) -> Result<PipelineDefinition, Vec<SqlError>> {
     let mut definition =
         PipelineDefinition { settings: values.defaults.clone(), ..PipelineDefinition::default() };
-    let mut known = Known::new(values);
+    let mut known = Known::new(values, sources);
     let mut errors = Vec::new();
     for (file, source) in sources.iter().enumerate() {
         let (datasets, flows) = (definition.datasets.len(), definition.flows.len());
@@ -128,6 +128,11 @@ impl Reader<'_> {
         if self.cursor.at_words(&["AUTO", "CDC"]) || self.cursor.at_words(&["APPLY", "CHANGES"]) {
             return flow::read_unnamed(self);
         }
+        if self.cursor.at_words(&["USE"]) {
+            return Err(Problem::new(self.cursor.here(), "not supported yet: USE").help(
+                "write names with their schema where they need one: a name is taken as it is written",
+            ));
+        }
         let problem = self.cursor.expected("a statement of a pipeline (CREATE .., SET ..)");
         Err(self.did_you_mean(problem, BEGINNINGS))
     }
@@ -151,7 +156,7 @@ impl Reader<'_> {
             let here = self.cursor.here();
             if self.eat_any(&["TEMPORARY", "TEMP", "PRIVATE"]) {
                 modifiers.temporary = true;
-            } else if self.eat_any(&["STREAMING"]) {
+            } else if self.eat_any(&["STREAMING", "INCREMENTAL"]) {
                 modifiers.streaming = true;
             } else if self.eat_any(&["LIVE"]) {
                 modifiers.live = true;
@@ -161,11 +166,7 @@ impl Reader<'_> {
                 } else if modifiers.live {
                     return table::read_materialized(self, &modifiers, &here);
                 }
-                return Err(Problem::new(
-                    here,
-                    "a pipeline has streaming tables, materialized views and views",
-                )
-                .help("write CREATE STREAMING TABLE or CREATE MATERIALIZED VIEW"));
+                return Err(self.managed_table(here));
             } else if self.eat_any(&["FLOW"]) {
                 return flow::read(self, &modifiers);
             } else if self.eat_any(&["VIEW"]) {
@@ -178,6 +179,20 @@ impl Reader<'_> {
                 let problem = self.cursor.expected("STREAMING TABLE, MATERIALIZED VIEW, VIEW, FLOW or SINK");
                 return Err(self.did_you_mean(problem, CREATABLE));
             }
+        }
+    }
+
+    /// The tables of a pipeline are streaming tables; users of others know the name of that condition.
+    fn managed_table(&self, place: Range<usize>) -> Problem {
+        let words = self.cursor.rest();
+        let changes = words.windows(2).any(
+            |pair| matches!(pair, [first, second] if first.is_keyword("AUTO") && second.is_keyword("CDC")),
+        );
+        let problem = Problem::new(place, "a pipeline has streaming tables, materialized views and views");
+        if changes {
+            problem.help("write CREATE STREAMING TABLE").condition("MANAGED_TABLE_DOES_NOT_SUPPORT_CDC")
+        } else {
+            problem.help("write CREATE STREAMING TABLE or CREATE MATERIALIZED VIEW")
         }
     }
 

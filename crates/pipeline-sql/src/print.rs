@@ -19,21 +19,25 @@ impl PipelineDefinition {
         for (key, value) in &self.settings {
             statements.push(format!("SET {key} = {}", literal(value)));
         }
-        for dataset in &self.datasets {
-            statements.push(match dataset {
-                DatasetDefinition::StreamingTable(table) => table_sql("STREAMING TABLE", table),
-                DatasetDefinition::MaterializedView(table) => {
-                    let mut out = table_sql("MATERIALIZED VIEW", table);
-                    for query in self.flows.iter().filter_map(|flow| complete(flow, &table.name)) {
-                        line(&mut out, &format!("AS {}", query.text));
-                    }
-                    out
-                }
-                DatasetDefinition::Sink(sink) => sink_sql(sink),
-                DatasetDefinition::View(view) => view_sql(view),
-            });
+        let (mut datasets, mut flows) = (self.datasets.iter().peekable(), self.flows.iter().peekable());
+        // Tables and flows keep their order, and a materialized view is one of each.
+        loop {
+            while let Some(dataset) = datasets.next_if(|dataset| materialized(dataset).is_none()) {
+                statements.extend(dataset_sql(dataset));
+            }
+            while let Some(flow) = flows.next_if(|flow| complete(flow).is_none()) {
+                statements.extend(flow_sql(flow));
+            }
+            let Some(view) = datasets.next().and_then(materialized) else { break };
+            let own = |flow: &&FlowDefinition| complete(flow).is_some() && flow.target == view.name;
+            let flow = flows.next_if(own).or_else(|| self.flows.iter().find(own));
+            let mut out = table_sql("MATERIALIZED VIEW", view, &[]);
+            if let Some(query) = flow.and_then(complete) {
+                line(&mut out, &format!("AS {}", query.text));
+            }
+            statements.push(out);
         }
-        statements.extend(self.flows.iter().filter_map(flow_sql));
+        statements.extend(flows.filter_map(flow_sql));
         statements.iter().fold(String::new(), |mut out, statement| {
             out.push_str(statement);
             out.push_str(";\n");
@@ -47,7 +51,7 @@ fn line(out: &mut String, text: &str) {
     out.push_str(text);
 }
 
-fn sink_sql(sink: &SinkDefinition) -> String {
+pub(crate) fn sink_sql(sink: &SinkDefinition) -> String {
     let mut out = format!("CREATE SINK {} USING {}", qualified(&sink.name), quoted(&sink.format));
     if !sink.options.is_empty() {
         line(&mut out, &format!("OPTIONS {}", pairs_sql(&sink.options)));
@@ -63,10 +67,12 @@ fn pairs_sql(pairs: &BTreeMap<String, String>) -> String {
     format!("({})", pairs.collect::<Vec<_>>().join(", "))
 }
 
-fn table_sql(kind: &str, table: &TableDeclaration) -> String {
+/// A table's statement without a query; `more` are constraints beside its own.
+pub(crate) fn table_sql(kind: &str, table: &TableDeclaration, more: &[String]) -> String {
     let mut out = format!("CREATE OR REFRESH {kind} {}", qualified(&table.name));
     let columns = table.columns.iter().map(ToString::to_string);
-    let elements: Vec<String> = columns.chain(table.expectations.iter().map(expectation_sql)).collect();
+    let constraints = table.expectations.iter().map(expectation_sql);
+    let elements: Vec<String> = columns.chain(constraints).chain(more.iter().cloned()).collect();
     if !elements.is_empty() {
         out.push_str(" (\n    ");
         out.push_str(&elements.join(",\n    "));
@@ -91,12 +97,16 @@ fn table_sql(kind: &str, table: &TableDeclaration) -> String {
 }
 
 fn expectation_sql(expectation: &Expectation) -> String {
-    let action = match expectation.on_violation {
+    constraint_sql(&quoted(&expectation.name), expectation.condition.text(), expectation.on_violation)
+}
+
+pub(crate) fn constraint_sql(name: &str, condition: &str, on_violation: OnViolation) -> String {
+    let action = match on_violation {
         OnViolation::Keep => "",
         OnViolation::DropRow => " ON VIOLATION DROP ROW",
         OnViolation::FailUpdate => " ON VIOLATION FAIL UPDATE",
     };
-    format!("CONSTRAINT {} EXPECT ({}){action}", quoted(&expectation.name), expectation.condition.text())
+    format!("CONSTRAINT {name} EXPECT ({condition}){action}")
 }
 
 fn view_sql(view: &ViewDefinition) -> String {
@@ -109,10 +119,23 @@ fn view_sql(view: &ViewDefinition) -> String {
     out
 }
 
-/// The query of the materialized view `name`, if `flow` is that.
-fn complete<'a>(flow: &'a FlowDefinition, name: &str) -> Option<&'a FlowQuery> {
-    let query = if let FlowKind::Complete { query } = &flow.kind { Some(query) } else { None };
-    query.filter(|_| flow.target == name)
+fn materialized(dataset: &DatasetDefinition) -> Option<&TableDeclaration> {
+    if let DatasetDefinition::MaterializedView(table) = dataset { Some(table) } else { None }
+}
+
+/// A dataset's statement; that of a materialized view has a query, too.
+fn dataset_sql(dataset: &DatasetDefinition) -> Option<String> {
+    match dataset {
+        DatasetDefinition::StreamingTable(table) => Some(table_sql("STREAMING TABLE", table, &[])),
+        DatasetDefinition::MaterializedView(_) => None,
+        DatasetDefinition::Sink(sink) => Some(sink_sql(sink)),
+        DatasetDefinition::View(view) => Some(view_sql(view)),
+    }
+}
+
+/// The query of a materialized view's flow.
+fn complete(flow: &FlowDefinition) -> Option<&FlowQuery> {
+    if let FlowKind::Complete { query } = &flow.kind { Some(query) } else { None }
 }
 
 /// A flow's statement; the query of a materialized view has none of its own.

@@ -99,6 +99,17 @@ impl FlowQuery {
         parsed().map_err(|problem| SqlError::located(&source, problem))
     }
 
+    /// Topics are read as streams where a query needs one and says so of nothing: published examples leave out STREAM.
+    pub(crate) fn stream_topics(&mut self) {
+        if !self.streaming {
+            for input in self.inputs.iter_mut().filter(|input| matches!(input.kind, InputKind::ReadKafka(_)))
+            {
+                input.streaming = true;
+                self.streaming = true;
+            }
+        }
+    }
+
     /// Names of the tables and views that the query reads, in the order of the text, each once.
     pub fn dataset_names(&self) -> Vec<&str> {
         let mut names = Vec::new();

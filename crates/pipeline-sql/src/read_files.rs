@@ -74,6 +74,26 @@ pub(crate) fn read_files(cursor: &mut Cursor<'_>) -> Result<ReadFiles, Problem> 
     Ok(ReadFiles { path, options, schema })
 }
 
+/// Reads `cloud_files ('path', 'format' [, map('option', 'value', ..)])`, the name included.
+pub(crate) fn cloud_files(cursor: &mut Cursor<'_>) -> Result<ReadFiles, Problem> {
+    cursor.expect_words(&["CLOUD_FILES"])?;
+    let mut inner = cursor.parenthesized()?;
+    let mut arguments = Arguments::default();
+    let path = inner.string("a path in quotes")?;
+    inner.expect_token(&Token::Comma)?;
+    let format = inner.string("a format in quotes")?;
+    arguments.options.insert("format".to_owned(), OptionValue::Text(format));
+    if inner.eat_token(&Token::Comma).is_some() {
+        inner.expect_words(&["MAP"])?;
+        let mut pairs = inner.parenthesized()?;
+        pairs.comma_separated(|pairs| arguments.read_value(pairs, file_option, &Token::Comma))?;
+    }
+    inner
+        .expect_end()
+        .map_err(|_| inner.expected("`)`").help("write read_files('folder', format => 'json')"))?;
+    Ok(ReadFiles { path, options: arguments.options, schema: arguments.schema })
+}
+
 const KAFKA_EXAMPLE: &str = "write read_kafka(bootstrapServers => 'host:9092', subscribe => 'topic')";
 
 /// Reads `read_kafka (..)`, the name included.
@@ -99,14 +119,19 @@ pub(crate) fn read_kafka(cursor: &mut Cursor<'_>) -> Result<ReadKafka, Problem> 
 
 impl Arguments {
     /// Reads `option => value`; `key` is what names the option.
-    fn read_named(
+    fn read_named(&mut self, cursor: &mut Cursor<'_>, key: fn(&str) -> String) -> Result<(), Problem> {
+        self.read_value(cursor, key, &Token::RArrow)
+    }
+
+    fn read_value(
         &mut self,
         cursor: &mut Cursor<'_>,
-        key: impl FnOnce(&str) -> String,
+        key: fn(&str) -> String,
+        between: &Token,
     ) -> Result<(), Problem> {
         let here = cursor.here();
         let key = key(&option_name(cursor)?);
-        cursor.expect_token(&Token::RArrow)?;
+        cursor.expect_token(between)?;
         let (value_at, value) = (cursor.here(), option_value(cursor)?);
         let repeated = match (key.as_str(), value) {
             ("path", OptionValue::Text(text)) => self.path.replace(text).is_some(),

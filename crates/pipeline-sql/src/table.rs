@@ -5,10 +5,10 @@ use std::ops::Range;
 use sqlparser::tokenizer::Token;
 
 use crate::{
-    DatasetDefinition, Feature, FlowDefinition, FlowKind, TableDeclaration, cdc,
+    DatasetDefinition, Feature, FlowDefinition, FlowKind, TableDeclaration, append, cdc,
     cursor::Cursor,
     error::Problem,
-    expectation, flow,
+    expectation,
     options::read_pairs,
     parse::{Modifiers, Reader},
     query,
@@ -83,12 +83,12 @@ fn inline_flow(
     range: &Range<usize>,
 ) -> Result<Option<FlowDefinition>, Problem> {
     let body = if reader.cursor.eat_words(&["AS"]).is_some() {
-        let at = reader.cursor.here().start;
-        let query = query::read(&reader.cursor)?;
-        reader.cursor.take_rest();
-        let at = reader.cursor.since(at);
-        flow::check_append(reader, &query, false, at);
-        (false, FlowKind::Append { query })
+        (false, FlowKind::Append { query: append::read_query(reader, false)? })
+    } else if reader.cursor.at_words(&["FLOW", "INSERT"]) || reader.cursor.at_words(&["FLOW", "REPLACE"]) {
+        reader.cursor.skip(1);
+        reader.cursor.eat_words(&["INSERT"]);
+        let once = reader.cursor.eat_words(&["ONCE"]).is_some();
+        (once, FlowKind::Append { query: append::query_by_name(reader, "FLOW", once)? })
     } else if reader.cursor.eat_words(&["FLOW"]).is_some() {
         cdc::expect_auto_cdc(&mut reader.cursor)?;
         let once = reader.cursor.eat_words(&["ONCE"]).is_some();

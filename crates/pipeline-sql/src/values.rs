@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, ops::Range};
 use sqlparser::tokenizer::Token;
 
 use crate::{
-    DatasetDefinition, PipelineDefinition, Span,
+    DatasetDefinition, PipelineDefinition, SourceFile, Span,
     cursor::Cursor,
     error::Problem,
     lexer::{Tok, statements, tokenize},
@@ -34,13 +34,16 @@ pub struct Values {
 #[derive(Debug)]
 pub(crate) struct Known<'a> {
     values: &'a Values,
+    /// False where no file has a reference.
+    needed: bool,
     /// What `SET` gave so far, and whether it stood in quotes.
     set: BTreeMap<String, (String, bool)>,
 }
 
 impl<'a> Known<'a> {
-    pub(crate) fn new(values: &'a Values) -> Self {
-        Self { values, set: BTreeMap::new() }
+    pub(crate) fn new(values: &'a Values, sources: &[SourceFile]) -> Self {
+        let needed = sources.iter().any(|source| source.text.contains("${"));
+        Self { values, needed, set: BTreeMap::new() }
     }
 
     /// The value of a key, and whether it is a text rather than SQL where it stands outside of quotes. A value from
@@ -72,6 +75,10 @@ impl<'a> Known<'a> {
     /// The text with values for its references. What it sets is known from then on.
     pub(crate) fn substitute(&mut self, text: &str) -> Substituted {
         let mut out = Substituted::default();
+        if !self.needed {
+            out.text.push_str(text);
+            return out;
+        }
         let mut read = 0;
         for statement in statements(&tokenize(text).0) {
             let (Some(first), Some(last)) = (statement.first(), statement.last()) else { continue };

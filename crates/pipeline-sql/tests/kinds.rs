@@ -148,7 +148,7 @@ fn mistakes_in_sinks_and_update_flows() {
     assert_eq!(refused("CREATE FLOW f AS UPDATE INTO s BY NAME SELECT 1 AS a"), (batch, "SELECT 1 AS a"));
     assert_eq!(refused("CREATE FLOW f AS UPDATE INTO ONCE s BY NAME SELECT 1 AS a"), (None, "ONCE"));
     assert_eq!(refused("CREATE FLOW f AS UPDATE s SELECT 1"), (None, "s"));
-    assert_eq!(refused("CREATE FLOW f AS UPDATE INTO s SELECT 1"), (None, "SELECT"));
+    assert_eq!(refused("CREATE FLOW f AS UPDATE INTO s FROM t"), (None, "FROM"));
     for text in ["CREATE SINK s USING json USING json", "CREATE SINK s USING json COMMENT 'a' COMMENT 'b'"] {
         assert_eq!(read(text).expect_err(text)[0].condition, Some("DUPLICATE_CLAUSES"));
     }
@@ -160,12 +160,12 @@ fn mistakes_in_sinks_and_update_flows() {
 fn replacing_inserts_are_refused_by_name() {
     for (clause, marked) in [
         ("REPLACE WHERE day > 5 BY NAME SELECT * FROM STREAM s", "REPLACE"),
-        ("BY NAME REPLACE WHERE day > 5 SELECT * FROM STREAM s", "BY"),
+        ("BY NAME REPLACE WHERE day > 5 SELECT * FROM STREAM s", "REPLACE"),
         ("REPLACE USING (k) SEQUENCE BY c SELECT * FROM STREAM s", "REPLACE"),
     ] {
         let text = format!("CREATE FLOW f AS INSERT INTO t {clause}");
         let errors = read(&text).expect_err(&text);
-        assert!(errors[0].message.starts_with("not supported yet: INSERT INTO .. REPLACE "), "{errors:?}");
+        assert!(errors[0].message.starts_with("not supported yet: INSERT .. REPLACE "), "{errors:?}");
         assert_eq!((&text[errors[0].span.clone()], errors[0].help.is_some()), (marked, true));
     }
 }
@@ -308,16 +308,37 @@ fn tables_are_read_by_their_path() {
         let query = FlowQuery::parse(&format!("SELECT * FROM {name} JOIN STREAM {name} USING (i)")).unwrap();
         assert!(query.inputs.iter().all(|input| matches!(input.kind, InputKind::Dataset(_))), "{name}");
     }
-    for (name, help) in [
-        ("parquet.`/data/*`", Some("write read_files('/data/*', format => 'parquet')")),
-        ("iceberg.`/t`", None),
-    ] {
+    for name in ["iceberg.`/t`", "delta.``"] {
         for text in [format!("SELECT * FROM {name}"), format!("SELECT * FROM STREAM {name}")] {
-            assert_eq!(FlowQuery::parse(&text).expect_err(&text).help.as_deref(), help, "{text}");
+            assert!(FlowQuery::parse(&text).is_err(), "{text}");
         }
     }
-    assert!(FlowQuery::parse("SELECT * FROM delta.``").is_err());
-    assert!(FlowQuery::parse("SELECT * FROM STREAM delta.``").is_err());
+}
+
+#[test]
+fn a_35_files_by_their_path_and_in_the_older_spelling() {
+    let of = |text: &str| {
+        let query = FlowQuery::parse(text).unwrap();
+        let InputKind::ReadFiles(files) = query.inputs[0].kind.clone() else { panic!("{query:?}") };
+        (files, query.streaming)
+    };
+    let (files, streaming) = of("SELECT * FROM json.`/data/clicks.json`");
+    assert_eq!((files.path.as_str(), streaming), ("/data/clicks.json", false));
+    assert_eq!(files.option("format"), Some(&OptionValue::Text("json".into())));
+    for text in [
+        "SELECT * FROM cloud_files('/in', 'csv', map('cloudFiles.inferColumnTypes', 'true', 'schema', 'a INT'))",
+        "SELECT * FROM STREAM(cloud_files(\"/in\", \"csv\", map(\"cloudFiles.inferColumnTypes\", \"true\", \"schema\", \"a INT\")))",
+    ] {
+        let (files, streaming) = of(text);
+        assert!(streaming, "{text}");
+        assert_eq!(files.option("inferColumnTypes").and_then(OptionValue::as_bool), Some(true));
+        assert_eq!((files.path.as_str(), files.schema.map(|columns| columns.len())), ("/in", Some(1)));
+    }
+    for text in ["cloud_files('p')", "cloud_files('p', 'json', x)", "cloud_files('p', 'json', map('a'))"] {
+        assert!(FlowQuery::parse(&format!("SELECT * FROM {text}")).is_err(), "{text}");
+    }
+    let plain = FlowQuery::parse("SELECT cloud_files FROM cloud_files").unwrap();
+    assert_eq!(plain.dataset_names(), ["cloud_files"]);
 }
 
 #[test]

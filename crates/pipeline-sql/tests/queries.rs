@@ -148,7 +148,6 @@ fn what_only_reads_is_a_query_and_nothing_else() {
         "SELECT * FROM __strandline_input_0",
         "SELECT * FROM STREAM(t, u)",
         "SELECT * FROM STREAM(SELECT 1)",
-        "SELECT * FROM STREAM cloud_files('p', 'json')",
         "SELECT * FROM t garbage more",
         "",
     ] {

@@ -15,6 +15,15 @@ CREATE FLOW h AS AUTO CDC INTO t FROM SNAPSHOT (SELECT 1) WITH VERSION (SELECT 2
 CREATE FLOW i AS AUTO CDC ONCE INTO t FROM s KEYS (k) SEQUENCE BY a STORED AS SCD TYPE 2 VALID TO b + 1;
 CREATE FLOW j AS AUTO CDC INTO t FROM STREAM s KEYS (k) APPLY AS RETRACT WHEN r SEQUENCE BY a SYSTEM SEQUENCE BY b STORED AS BITEMPORAL;
 AUTO CDC INTO t FROM STREAM s KEYS (k) APPLY AS TRUNCATE WHEN r SEQUENCE BY a COLUMNS TO UPDATE m;
+CREATE MATERIALIZED VIEW m (CONSTRAINT q EXPECT (n > 0)) AS SELECT k, count(*) AS n FROM json.`/in` JOIN delta.`/t` USING (k) GROUP BY k;
+CREATE FLOW k DEPENDS ON a AS UPDATE INTO x BY NAME SELECT '${pipelines.x}', '\\${no}' FROM STREAM(t) WITH (readChangeFeed, 'startingVersion' = 5) u;
+CREATE FLOW l AS AUTO CDC INTO t FROM SNAPSHOT (SELECT * FROM s, current_snapshot_version() c)
+  WITH VERSION (SELECT min(d) FROM s WHERE d > (SELECT * FROM last_snapshot_version())) KEYS (k);
+AUTO CDC INTO u FROM SNAPSHOT CALLBACK KEYS (k);
+-- COMMAND ----------
+CREATE STREAMING TABLE w FLOW INSERT ONCE BY NAME SELECT * FROM read_kafka(subscribe => 'a', schema => 'b INT')
+-- COMMAND ----------
+CREATE LIVE TABLE y AS SELECT 1; CREATE INCREMENTAL LIVE TABLE z AS SELECT * FROM cloud_files('p', 'json', map('a', 'b'));
 CREATE SINK x USING foreachBatch OPTIONS ('a' 'b', c.d = 1); /* c */ -- end";
 
 /// Reads `text` in every way, and renders every error against it.
@@ -43,7 +52,7 @@ fn fragment() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => proptest::sample::select(words).prop_map(str::to_owned),
         1 => "\\PC{0,4}",
-        1 => proptest::sample::select(vec!["(", ")", "'", "\"", "`", "\\", ";", "\u{0}", "/*", "--", "<", ">>", "=>", "😀", "\r\n"])
+        1 => proptest::sample::select(vec!["${pipelines.x}", "${", "$", "{", "}", "(", ")", "'", "\"", "`", "\\", ";", "\u{0}", "/*", "--", "<", ">>", "=>", "😀", "\r\n"])
             .prop_map(str::to_owned),
     ]
 }

@@ -1,20 +1,21 @@
 //! Which names are places of tables?
 //!
-//! ``delta.`/data/t` `` is the table in that folder: a format without quotes, and a path in backquotes.
+//! ``delta.`/data/t` `` is the table in that folder: a format without quotes, and a path in backquotes. With a format of
+//! files it is another spelling of `read_files`.
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
-use crate::{PathTable, error::Problem};
+use super::InputKind;
+use crate::{OptionValue, PathTable, ReadFiles, error::Problem};
 
-/// What Spark reads so. Only names of tables with versions make sense for us; files have `read_files`.
 const FILE_FORMATS: &[&str] = &["avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml"];
 const TABLE_FORMATS: &[&str] = &["hudi", "iceberg"];
 
 /// A part of a name, and whether it was quoted.
 pub(super) type Part = (String, bool);
 
-/// The table that a name of these parts places; none for a name like others.
-pub(super) fn table(parts: &[Part], range: &Range<usize>) -> Result<Option<PathTable>, Problem> {
+/// What lies in the place that these parts name; none for a name like others.
+pub(super) fn input(parts: &[Part], range: &Range<usize>) -> Result<Option<InputKind>, Problem> {
     let [(format, false), (path, true)] = parts else { return Ok(None) };
     let format = format.to_lowercase();
     let known = |formats: &[&str]| path.contains('/') && formats.contains(&format.as_str());
@@ -25,10 +26,10 @@ pub(super) fn table(parts: &[Part], range: &Range<usize>) -> Result<Option<PathT
                 Problem::new(at, "the path of a table is empty").help("write delta.`/folder/of/table`")
             );
         }
-        Ok(Some(PathTable { format, path: path.clone() }))
+        Ok(Some(InputKind::Table(PathTable { format, path: path.clone() })))
     } else if known(FILE_FORMATS) {
-        Err(Problem::new(at, format!("not supported yet: {format} files as a table"))
-            .help(format!("write read_files('{path}', format => '{format}')")))
+        let options = BTreeMap::from([("format".to_owned(), OptionValue::Text(format))]);
+        Ok(Some(InputKind::ReadFiles(ReadFiles { path: path.clone(), options, schema: None })))
     } else if known(TABLE_FORMATS) {
         Err(Problem::new(at, format!("not supported yet: reading {format} tables by their path")))
     } else {

@@ -78,10 +78,8 @@ impl<'a> Relations<'a> {
         let quoted =
             name.0.iter().filter_map(ObjectNamePart::as_ident).map(|ident| ident.quote_style.is_some());
         let places: Vec<_> = parts.iter().cloned().zip(quoted).collect();
-        let kind = match paths::table(&places, &(span.start..span.end))? {
-            Some(table) => InputKind::Table(table),
-            None => InputKind::Dataset(dataset_name(parts)),
-        };
+        let kind = paths::input(&places, &(span.start..span.end))?
+            .unwrap_or_else(|| InputKind::Dataset(dataset_name(parts)));
         if kind == InputKind::Dataset(String::new()) {
             return Err(Problem::new(span.start..span.end, "this table name can't be resolved"));
         }

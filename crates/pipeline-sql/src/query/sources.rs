@@ -121,8 +121,10 @@ impl<'a> Regions<'a> {
 /// Reads a source in our syntax, if one stands here, and passes it.
 fn source(cursor: &mut Cursor<'_>, number: usize, versions: Versions) -> Result<Option<QueryInput>, Problem> {
     let start = cursor.here().start;
+    // The older spelling of read_files is a stream by itself.
+    let is_stream = cursor.at_words(&["CLOUD_FILES"]);
     let (kind, streaming) = match function(cursor)? {
-        Some(kind) => (kind, false),
+        Some(kind) => (kind, is_stream),
         None => match versions::table(cursor, versions)? {
             Some(kind) => (kind, false),
             None => match stream(cursor)? {
@@ -146,9 +148,8 @@ fn function(cursor: &mut Cursor<'_>) -> Result<Option<InputKind>, Problem> {
     if cursor.at_words(&["READ_KAFKA"]) && called {
         return Ok(Some(InputKind::ReadKafka(read_files::read_kafka(cursor)?)));
     }
-    if (cursor.at_words(&["CLOUD_FILES"]) || cursor.at_words(&["STREAM", "CLOUD_FILES"])) && !alias(cursor) {
-        return Err(Problem::new(cursor.here(), "cloud_files is not known here")
-            .help("write STREAM read_files('folder', format => 'json')"));
+    if cursor.at_words(&["CLOUD_FILES"]) && called {
+        return Ok(Some(InputKind::ReadFiles(read_files::cloud_files(cursor)?)));
     }
     Ok(None)
 }
@@ -189,12 +190,6 @@ fn stream_options(
     read_flags(cursor)
 }
 
-/// True when what looks like `cloud_files` is a plain table name.
-fn alias(cursor: &Cursor<'_>) -> bool {
-    let behind = usize::from(cursor.at_words(&["STREAM"])) + 1;
-    cursor.peek_nth(behind).is_none_or(|tok| tok.token != Token::LParen)
-}
-
 fn streamed(cursor: &mut Cursor<'_>) -> Result<InputKind, Problem> {
     if versions::called(cursor).is_some() {
         return Err(Problem::new(cursor.here(), "the version of a snapshot is no stream")
@@ -208,8 +203,8 @@ fn streamed(cursor: &mut Cursor<'_>) -> Result<InputKind, Problem> {
     let (parts, range) = cursor.parts("a table, a view or read_files(..)")?;
     let words = before.iter().filter_map(Tok::word).map(|word| word.quote_style.is_some());
     let places: Vec<_> = parts.iter().cloned().zip(words).collect();
-    if let Some(table) = paths::table(&places, &range)? {
-        return Ok(InputKind::Table(table));
+    if let Some(input) = paths::input(&places, &range)? {
+        return Ok(input);
     }
     let name = dataset_name(parts);
     if cursor.at_token(&Token::LParen) {
