@@ -3,6 +3,7 @@
 //! In three steps: resolve the names (`draft`), check every rule (`rules`, `cycle`), lay out the edges (`layout`).
 //! The first two collect all errors; the third one runs only when there is none.
 
+mod changes;
 mod cycle;
 mod draft;
 mod layout;

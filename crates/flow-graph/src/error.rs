@@ -3,73 +3,23 @@
 //! Every error names the things that clash, both sides of the clash, and the remedy. Where users know a condition
 //! name from other systems, the text begins with it and [`GraphError::condition`] gives it alone.
 
-use std::fmt;
-
 use crate::{DatasetKind, FlowKind};
 
-/// A fact on which the change flows of one target must agree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CdcFact {
-    /// The key columns.
-    Keys,
-    /// The shape of the target.
-    StoredAs,
-    /// The type of the sequence.
-    SequenceType,
-    /// The written `TRACK HISTORY` clause.
-    TrackHistory,
-}
+mod facts;
+mod steps;
+mod text;
 
-impl fmt::Display for CdcFact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Keys => "KEYS",
-            Self::StoredAs => "STORED AS",
-            Self::SequenceType => "the type of SEQUENCE BY",
-            Self::TrackHistory => "TRACK HISTORY",
-        })
-    }
-}
-
-/// Why one thing of a cycle must come before the next one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum StepReason {
-    /// The later one reads this dataset, which the earlier one writes.
-    Reads(String),
-    /// The later one reads the earlier one, which is a view.
-    ReadsView,
-    /// The later one names the earlier one in `depends_on`.
-    DependsOn,
-}
-
-/// One edge of a cycle: `from` must come before `to`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct CycleStep {
-    /// The flow or view that must come first.
-    pub from: String,
-    /// The flow or view that waits for it.
-    pub to: String,
-    /// How the edge comes about.
-    pub reason: StepReason,
-}
-
-impl fmt::Display for CycleStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { from, to, reason } = self;
-        match reason {
-            StepReason::Reads(dataset) => write!(f, "{to} reads {dataset}, which {from} writes"),
-            StepReason::ReadsView => write!(f, "{to} reads the view {from}"),
-            StepReason::DependsOn => write!(f, "{to} depends on {from}"),
-        }
-    }
-}
+pub use facts::{CdcFact, HybridRule};
+pub use steps::{CycleStep, StepReason};
+pub(crate) use text::Similar;
+use text::{Path, Steps, Tag, wrong_target_remedy};
 
 /// A mistake in the definitions of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
     /// Two datasets bear one name.
-    #[error("{}: the name {name} is given to a {first} and to a {second}; rename one of them", Tag(self))]
+    #[error("{}the name {name} is given to a {first} and to a {second}; rename one of them", Tag(self))]
     DuplicateDataset {
         /// The name.
         name: String,
@@ -80,7 +30,7 @@ pub enum GraphError {
     },
     /// Two flows bear one name (G-06).
     #[error(
-        "{}: two flows are named {name}, one into {first_target} and one into {second_target}; {}", Tag(self),
+        "{}two flows are named {name}, one into {first_target} and one into {second_target}; {}", Tag(self),
         if *.unnamed { "a flow without a name takes its target's name, so give this one a name of its own" }
         else { "rename one of them" }
     )]
@@ -135,7 +85,7 @@ pub enum GraphError {
         candidates: Vec<String>,
     },
     /// Flows and views wait for each other (G-21).
-    #[error("{}: {} wait for each other in a circle: {}; remove one of these edges", Tag(self), Path(.steps), Steps(.steps))]
+    #[error("{}{} wait for each other in a circle: {}; remove one of these edges", Tag(self), Path(.steps), Steps(.steps))]
     Cycle {
         /// The edges, each starting where the one before it ends.
         steps: Vec<CycleStep>,
@@ -164,7 +114,7 @@ pub enum GraphError {
     },
     /// A view that outlives the pipeline reads one that does not.
     #[error(
-        "{}: the view {view} reads the temporary view {temporary}; make {temporary} a view, or {view} temporary",
+        "{}the view {view} reads the temporary view {temporary}; make {temporary} a view, or {view} temporary",
         Tag(self)
     )]
     ReadsTemporaryView {
@@ -203,7 +153,8 @@ pub enum GraphError {
     },
     /// A second snapshot flow on a target (G-10).
     #[error(
-        "{target} has two snapshot flows, {first} and {second}; a target takes one, so remove one of them"
+        "{}{target} has two snapshot flows, {first} and {second}; a target takes one, so remove one of them",
+        Tag(self)
     )]
     SecondSnapshotFlow {
         /// The target.
@@ -213,22 +164,25 @@ pub enum GraphError {
         /// The later one.
         second: String,
     },
-    /// A snapshot flow shares its target with change flows in continuous mode (G-11).
+    /// A snapshot flow shares its target with a change flow where it must not (G-11).
     #[error(
-        "{}: {target} is written by the snapshot flow {snapshot} and by the AUTO CDC flow {change}, which works in triggered mode only; run the pipeline triggered, or give each its own target",
+        "{}{target} is written by the snapshot flow {snapshot} and by the AUTO CDC flow {change}, but {rule}",
         Tag(self)
     )]
-    HybridContinuous {
+    Hybrid {
         /// The target.
         target: String,
         /// The snapshot flow.
         snapshot: String,
         /// The change flow.
         change: String,
+        /// What stands against it.
+        rule: HybridRule,
     },
     /// Change flows of one target disagree (G-09).
     #[error(
-        "flows {first} and {second} of {target} disagree on {fact}: {first} has {first_value}, {second} has {second_value}; make them equal"
+        "{}flows {first} and {second} of {target} disagree on {fact}: {first} has {first_value}, {second} has {second_value}; make them equal, or give one of them a target of its own",
+        Tag(self)
     )]
     DisagreeingFlows {
         /// The target.
@@ -243,10 +197,12 @@ pub enum GraphError {
         second: String,
         /// Its value.
         second_value: String,
+        /// Whether one of them is a snapshot flow and the other is not (G-11).
+        hybrid: bool,
     },
     /// A `ONCE` append flow has a streaming query (G-16).
     #[error(
-        "{}: ONCE flow {flow} into {target} has a streaming query; read its source without STREAM, or drop ONCE",
+        "{}ONCE flow {flow} into {target} has a streaming query; read its source without STREAM, or drop ONCE",
         Tag(self)
     )]
     StreamingOnce {
@@ -256,7 +212,7 @@ pub enum GraphError {
         target: String,
     },
     /// A flow that goes on for ever has a batch query (G-16).
-    #[error("{}: flow {flow} into {target} has a batch query; read its source with STREAM, or {}", Tag(self),
+    #[error("{}flow {flow} into {target} has a batch query; read its source with STREAM, or {}", Tag(self),
         if matches!(**.kind, FlowKind::Update) { "use a materialized view" } else { "make it a ONCE flow" })]
     BatchNotOnce {
         /// The flow.
@@ -268,7 +224,7 @@ pub enum GraphError {
     },
     /// The query of a materialized view is streaming.
     #[error(
-        "{}: the query {flow} of the materialized view {target} is streaming; read its source without STREAM, or make {target} a streaming table",
+        "{}the query {flow} of the materialized view {target} is streaming; read its source without STREAM, or make {target} a streaming table",
         Tag(self)
     )]
     StreamingMaterializedView {
@@ -291,7 +247,7 @@ pub enum GraphError {
     },
     /// In continuous mode a flow depends on one that never ends (G-23, G-24).
     #[error(
-        "{}: in continuous mode {flow} depends on {predecessor}, which is not a ONCE flow and so never ends; make {predecessor} ONCE, remove it from depends_on, or run the pipeline triggered",
+        "{}in continuous mode {flow} depends on {predecessor}, which is not a ONCE flow and so never ends; make {predecessor} ONCE, remove it from depends_on, or run the pipeline triggered",
         Tag(self)
     )]
     PredecessorMustBeOnce {
@@ -301,7 +257,7 @@ pub enum GraphError {
         predecessor: String,
     },
     /// A table that nothing writes.
-    #[error("{}: no flow writes the {kind} {dataset}; add a flow into it, or remove it", Tag(self))]
+    #[error("{}no flow writes the {kind} {dataset}; add a flow into it, or remove it", Tag(self))]
     DatasetWithoutFlow {
         /// The dataset.
         dataset: String,
@@ -309,7 +265,7 @@ pub enum GraphError {
         kind: DatasetKind,
     },
     /// A materialized view with several queries.
-    #[error("{}: the materialized view {dataset} has the queries {}; keep one, or make it a streaming table", Tag(self), .flows.join(" and "))]
+    #[error("{}the materialized view {dataset} has the queries {}; keep one, or make it a streaming table", Tag(self), .flows.join(" and "))]
     MultipleQueries {
         /// The materialized view.
         dataset: String,
@@ -326,7 +282,11 @@ impl GraphError {
             Self::DuplicateFlow { .. } => "PIPELINE_DUPLICATE_IDENTIFIERS.FLOW",
             Self::Cycle { .. } => "PIPELINE_GRAPH_NOT_TOPOLOGICALLY_SORTED",
             Self::ReadsTemporaryView { .. } => "INVALID_TEMP_OBJ_REFERENCE",
-            Self::HybridContinuous { .. } => "INTEROP_CONTINUOUS_NOT_SUPPORTED",
+            Self::SecondSnapshotFlow { .. } => {
+                "APPLY_CHANGES_FROM_SNAPSHOT_ERROR.INTEROP_SEVERAL_SNAPSHOT_FLOWS"
+            }
+            Self::Hybrid { rule, .. } => rule.condition(),
+            Self::DisagreeingFlows { fact, hybrid, .. } => fact.condition(*hybrid),
             Self::StreamingOnce { .. } => "INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_ONCE_FLOW",
             Self::BatchNotOnce { .. } => "INVALID_FLOW_QUERY_TYPE.BATCH_RELATION_FOR_STREAMING_TABLE",
             Self::StreamingMaterializedView { .. } => {
@@ -343,63 +303,7 @@ impl GraphError {
             | Self::ReadsSink { .. }
             | Self::WrongTarget { .. }
             | Self::MixedTarget { .. }
-            | Self::SecondSnapshotFlow { .. }
-            | Self::DisagreeingFlows { .. }
             | Self::OnceNotAllowed { .. } => return None,
         })
-    }
-}
-
-fn wrong_target_remedy(kind: &FlowKind, target: DatasetKind) -> &'static str {
-    match (kind, target) {
-        (_, DatasetKind::View | DatasetKind::TemporaryView) => {
-            "a view is defined by its own query, so write a table instead"
-        }
-        (FlowKind::Update, _) => "update flows write sinks only, so use an append flow or write a sink",
-        (FlowKind::AutoCdc(_) | FlowKind::Snapshot(_), _) => "declare the target as a streaming table",
-        (FlowKind::Complete, _) => "declare the target as a materialized view, or make the flow append",
-        (FlowKind::Append, _) => "declare the target as a streaming table, or drop the flow",
-    }
-}
-
-struct Tag<'a>(&'a GraphError);
-
-impl fmt::Display for Tag<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.condition().unwrap_or("error"))
-    }
-}
-
-/// A hint at what may be meant, for the middle of a message.
-pub(crate) struct Similar<'a>(pub(crate) &'a [String]);
-
-impl fmt::Display for Similar<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, " (did you mean {}?)", self.0.join(" or ")) }
-    }
-}
-
-struct Path<'a>(&'a [CycleStep]);
-
-impl fmt::Display for Path<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(first) = self.0.first() {
-            f.write_str(&first.from)?;
-        }
-        self.0.iter().try_for_each(|step| write!(f, " -> {}", step.to))
-    }
-}
-
-struct Steps<'a>(&'a [CycleStep]);
-
-impl fmt::Display for Steps<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, step) in self.0.iter().enumerate() {
-            if index > 0 {
-                f.write_str("; ")?;
-            }
-            write!(f, "{step}")?;
-        }
-        Ok(())
     }
 }

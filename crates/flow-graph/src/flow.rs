@@ -33,7 +33,7 @@ pub enum QueryMode {
     Batch,
 }
 
-/// What the change flows of one target must agree on.
+/// What the change flows of one target must agree on, and what keeps a snapshot flow from joining them.
 ///
 /// The text is compared, not understood; write each fact in one canonical spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -47,6 +47,15 @@ pub struct CdcFacts {
     pub sequence_type: Option<String>,
     /// The written `TRACK HISTORY` clause; `None` when there is none.
     pub track_history: Option<String>,
+    /// Whether the flow sets only some columns of a row (`IGNORE NULL UPDATES`, `COLUMNS TO UPDATE`).
+    pub partial_updates: bool,
+    /// Whether the target's expectations are judged on the flow's rows.
+    pub expectations: bool,
+}
+
+impl CdcFacts {
+    /// The only [`stored_as`](Self::stored_as) of a target that a snapshot flow shares with change flows.
+    pub const SCD1: &str = "SCD TYPE 1";
 }
 
 /// What a flow does to its target.

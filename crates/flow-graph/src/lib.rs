@@ -86,7 +86,7 @@ pub use attempts::UpdateAttempts;
 pub use builder::GraphBuilder;
 pub use clearing::Clearing;
 pub use dataset::{Dataset, DatasetKind};
-pub use error::{CdcFact, CycleStep, GraphError, StepReason};
+pub use error::{CdcFact, CycleStep, GraphError, HybridRule, StepReason};
 pub use flow::{CdcFacts, Flow, FlowKind, Mode, QueryMode};
 pub use graph::{Edge, EdgeKind, FlowId, Graph};
 pub use protocol::{Action, Input, Outcome, ProtocolError, UpdateOutcome};

@@ -3,8 +3,9 @@
 //! Rules of one flow come first, then rules of the flows that share a target. A rule whose names could not be
 //! resolved is passed over; the missing name is already reported.
 
+use super::changes;
 use super::draft::{Draft, Predecessor};
-use crate::{CdcFact, CdcFacts, Dataset, DatasetKind, Flow, FlowKind, GraphError, Mode, QueryMode};
+use crate::{Dataset, DatasetKind, Flow, FlowKind, GraphError, Mode, QueryMode};
 
 /// Checks what concerns one flow or view alone.
 pub(super) fn check_flows(draft: &Draft, errors: &mut Vec<GraphError>) {
@@ -122,8 +123,7 @@ pub(super) fn check_targets(draft: &Draft, errors: &mut Vec<GraphError>) {
             }),
             DatasetKind::StreamingTable => {
                 check_mixture(dataset, &writers, errors);
-                check_snapshots(draft.mode, dataset, &writers, errors);
-                check_agreement(dataset, &writers, errors);
+                changes::check(draft.mode, dataset, &writers, errors);
             }
             DatasetKind::MaterializedView
             | DatasetKind::View
@@ -152,79 +152,4 @@ fn check_mixture(target: &Dataset, writers: &[&Flow], errors: &mut Vec<GraphErro
             second_kind: Box::new(second.kind.clone()),
         });
     }
-}
-
-/// G-10, and the graph's share of G-11.
-fn check_snapshots(mode: Mode, target: &Dataset, writers: &[&Flow], errors: &mut Vec<GraphError>) {
-    let mut snapshots = writers.iter().filter(|flow| matches!(flow.kind, FlowKind::Snapshot(_)));
-    let Some(first) = snapshots.next() else { return };
-    for second in snapshots {
-        errors.push(GraphError::SecondSnapshotFlow {
-            target: target.name.clone(),
-            first: first.name().to_owned(),
-            second: second.name().to_owned(),
-        });
-    }
-    let mut changes = writers.iter().filter(|flow| matches!(flow.kind, FlowKind::AutoCdc(_)));
-    if let (Mode::Continuous, Some(change)) = (mode, changes.next()) {
-        errors.push(GraphError::HybridContinuous {
-            target: target.name.clone(),
-            snapshot: first.name().to_owned(),
-            change: change.name().to_owned(),
-        });
-    }
-}
-
-/// G-09: every change flow is compared with the first one.
-fn check_agreement(target: &Dataset, writers: &[&Flow], errors: &mut Vec<GraphError>) {
-    let mut changes = writers.iter().filter_map(|flow| Some((*flow, flow.kind.cdc_facts()?)));
-    let Some((first, facts)) = changes.next() else { return };
-    // A flow without a known sequence type says nothing, so the first known one is the measure.
-    let mut typed = facts.sequence_type.as_ref().map(|known| (first, known));
-    for (second, other) in changes {
-        let hybrid =
-            matches!(first.kind, FlowKind::Snapshot(_)) != matches!(second.kind, FlowKind::Snapshot(_));
-        let mut disagree = |first: &Flow, fact, first_value: String, second_value: String| {
-            errors.push(GraphError::DisagreeingFlows {
-                target: target.name.clone(),
-                fact,
-                first: first.name().to_owned(),
-                first_value,
-                second: second.name().to_owned(),
-                second_value,
-            });
-        };
-        if !keys_agree(facts, other, hybrid) {
-            disagree(first, CdcFact::Keys, listed(&facts.keys), listed(&other.keys));
-        }
-        if facts.stored_as != other.stored_as {
-            disagree(first, CdcFact::StoredAs, facts.stored_as.clone(), other.stored_as.clone());
-        }
-        match (typed, &other.sequence_type) {
-            (Some((by, known)), Some(value)) if known != value => {
-                disagree(by, CdcFact::SequenceType, known.clone(), value.clone());
-            }
-            (None, Some(value)) => typed = Some((second, value)),
-            _ => {}
-        }
-        if facts.track_history != other.track_history {
-            let written =
-                |facts: &CdcFacts| facts.track_history.clone().unwrap_or_else(|| "no such clause".into());
-            disagree(first, CdcFact::TrackHistory, written(facts), written(other));
-        }
-    }
-}
-
-/// Key columns of a snapshot flow and of a change flow may differ in case, those of two change flows may not.
-fn keys_agree(first: &CdcFacts, second: &CdcFacts, hybrid: bool) -> bool {
-    if hybrid {
-        let folded = |facts: &CdcFacts| facts.keys.iter().map(|key| key.to_lowercase()).collect::<Vec<_>>();
-        folded(first) == folded(second)
-    } else {
-        first.keys == second.keys
-    }
-}
-
-fn listed(keys: &[String]) -> String {
-    format!("({})", keys.join(", "))
 }

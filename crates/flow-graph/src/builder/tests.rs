@@ -1,5 +1,6 @@
 use super::*;
-use crate::{CdcFact, CdcFacts, DatasetKind, EdgeKind, FlowId, FlowKind, QueryMode};
+mod changes;
+use crate::{CdcFacts, DatasetKind, EdgeKind, FlowId, FlowKind, QueryMode};
 
 fn table(name: &str) -> Dataset {
     Dataset::streaming_table(name)
@@ -18,8 +19,7 @@ fn facts(keys: &[&str]) -> CdcFacts {
     CdcFacts {
         keys: keys.iter().map(ToString::to_string).collect(),
         stored_as: "SCD TYPE 1".into(),
-        sequence_type: None,
-        track_history: None,
+        ..CdcFacts::default()
     }
 }
 
@@ -129,77 +129,6 @@ fn g08_append_and_change_flows_do_not_share_a_target() {
     // An append ONCE into a CDC target is no exception (2.11).
     let error = only_error(built([table("t")], [cdc(), backfill("seed", "t")]));
     assert!(matches!(error, GraphError::MixedTarget { .. }));
-}
-
-#[test]
-fn g09_flows_that_agree_share_a_target_and_each_disagreement_names_both_values() {
-    let measure = CdcFacts {
-        sequence_type: Some("BIGINT".into()),
-        track_history: Some("ON (plan)".into()),
-        ..facts(&["id", "region"])
-    };
-    let two = |other: CdcFacts| {
-        built([table("t")], [change("one", "t", measure.clone()), change("two", "t", other)])
-    };
-    two(measure.clone()).unwrap();
-    two(CdcFacts { sequence_type: None, ..measure.clone() }).unwrap();
-    let cases = [
-        (CdcFact::Keys, CdcFacts { keys: vec!["id".into()], ..measure.clone() }, "(id, region)", "(id)"),
-        (
-            CdcFact::StoredAs,
-            CdcFacts { stored_as: "SCD TYPE 2".into(), ..measure.clone() },
-            "SCD TYPE 1",
-            "SCD TYPE 2",
-        ),
-        (
-            CdcFact::SequenceType,
-            CdcFacts { sequence_type: Some("DATE".into()), ..measure.clone() },
-            "BIGINT",
-            "DATE",
-        ),
-        (
-            CdcFact::TrackHistory,
-            CdcFacts { track_history: None, ..measure.clone() },
-            "ON (plan)",
-            "no such clause",
-        ),
-    ];
-    for (expected, other, left, right) in cases {
-        let error = only_error(two(other));
-        let text = error.to_string();
-        assert!(matches!(error, GraphError::DisagreeingFlows { fact, .. } if fact == expected), "{text}");
-        for part in ["one", "two", left, right] {
-            assert!(text.contains(part), "{part} is missing in: {text}");
-        }
-    }
-}
-
-#[test]
-fn g09_a_sequence_type_is_compared_with_the_first_known_one() {
-    let typed = |name: &str, sequence_type: Option<&str>| {
-        change(name, "t", CdcFacts { sequence_type: sequence_type.map(Into::into), ..facts(&["id"]) })
-    };
-    let flows = [typed("a", None), typed("b", Some("INT")), typed("c", Some("DATE"))];
-    let error = only_error(built([table("t")], flows));
-    assert!(matches!(error, GraphError::DisagreeingFlows { ref first, ref second, .. }
-        if (first.as_str(), second.as_str()) == ("b", "c")));
-}
-
-#[test]
-fn g10_a_second_snapshot_flow_is_refused() {
-    let flows = ["one", "two"].map(|name| snapshot(name, "t", facts(&["id"])));
-    let error = only_error(built([table("t")], flows));
-    assert!(matches!(error, GraphError::SecondSnapshotFlow { .. }));
-}
-
-#[test]
-fn g11_a_hybrid_target_is_triggered_only_and_its_keys_ignore_case_across_kinds() {
-    let flows = || [snapshot("full", "t", facts(&["ID"])), change("live", "t", facts(&["id"]))];
-    built([table("t")], flows()).unwrap();
-    let error = only_error(built_as(Mode::Continuous, [table("t")], flows()));
-    assert_eq!(error.condition(), Some("INTEROP_CONTINUOUS_NOT_SUPPORTED"));
-    let changes = [change("a", "t", facts(&["ID"])), change("b", "t", facts(&["id"]))];
-    assert!(matches!(only_error(built([table("t")], changes)), GraphError::DisagreeingFlows { .. }));
 }
 
 #[test]
