@@ -83,7 +83,9 @@ pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<(Expectation, Vec<Problem>
     } else if cursor.eat_words(&["FAIL", "UPDATE"]).is_some() {
         OnViolation::FailUpdate
     } else {
-        return Err(cursor.expected("DROP ROW or FAIL UPDATE"));
+        return Err(cursor
+            .expected("DROP ROW or FAIL UPDATE")
+            .help("leave out ON VIOLATION where such rows should be kept and counted"));
     };
     Ok((Expectation { name, condition, on_violation }, problems))
 }

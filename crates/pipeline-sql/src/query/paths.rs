@@ -31,7 +31,8 @@ pub(super) fn input(parts: &[Part], range: &Range<usize>) -> Result<Option<Input
         let options = BTreeMap::from([("format".to_owned(), OptionValue::Text(format))]);
         Ok(Some(InputKind::ReadFiles(ReadFiles { path: path.clone(), options, schema: None })))
     } else if known(TABLE_FORMATS) {
-        Err(Problem::new(at, format!("not supported yet: reading {format} tables by their path")))
+        Err(Problem::new(at, format!("not supported yet: reading {format} tables by their path"))
+            .help("delta tables can be read so; files have read_files('path', format => ..)"))
     } else {
         Ok(None)
     }
