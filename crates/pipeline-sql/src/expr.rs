@@ -14,7 +14,7 @@ use crate::{
     dialect::StrandlineDialect,
     error::Problem,
     lexer::{self, Tok, lower_first},
-    query::{Versions, versions},
+    query::{Versions, types, versions},
 };
 
 /// A scalar SQL expression over the columns of a source.
@@ -76,7 +76,7 @@ pub(crate) fn read_parsed(cursor: &mut Cursor<'_>) -> Result<(SqlExpr, Expr), Pr
     let tokens: Vec<_> = cursor.rest().iter().map(Tok::portable).collect();
     let dialect = StrandlineDialect::for_tokens(tokens.len());
     let mut parser = dialect.parser(tokens);
-    let expr = parser.parse_expr().map_err(|error| foreign(cursor, &error))?;
+    let mut expr = parser.parse_expr().map_err(|error| foreign(cursor, &error))?;
     if expr.visit(&mut Subqueries).is_break() {
         return Err(
             Problem::new(start, "a subquery can't stand here").help("compute it in a view and read that")
@@ -88,6 +88,7 @@ pub(crate) fn read_parsed(cursor: &mut Cursor<'_>) -> Result<(SqlExpr, Expr), Pr
         }
         cursor.skip(1);
     }
+    types::rename(&mut expr);
     let text = cursor.slice(cursor.since(start.start)).to_owned();
     Ok((SqlExpr { text, sql: expr.to_string() }, expr))
 }

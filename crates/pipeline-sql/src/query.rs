@@ -7,6 +7,7 @@
 mod paths;
 mod relations;
 mod sources;
+pub(crate) mod types;
 pub(crate) mod versions;
 
 use std::{

@@ -123,6 +123,30 @@ fn a_33_names_keep_their_case_and_quotes_become_standard() {
 }
 
 #[test]
+fn a_35_types_have_names_that_an_engine_knows() {
+    for (spark, engine) in [
+        ("CAST(a AS STRING)", "CAST(a AS STRING)"),
+        ("CAST(a AS LONG)", "CAST(a AS BIGINT)"),
+        ("CAST(a AS short)", "CAST(a AS SMALLINT)"),
+        ("CAST(a AS BYTE)", "CAST(a AS TINYINT)"),
+        ("CAST(a AS BINARY)", "CAST(a AS BYTEA)"),
+        ("CAST(a AS VARCHAR(10))", "CAST(a AS VARCHAR)"),
+        ("CAST(a AS DECIMAL)", "CAST(a AS DECIMAL(10,0))"),
+        ("CAST(a AS DEC(9, 2))", "CAST(a AS DECIMAL(9,2))"),
+        ("TRY_CAST(a AS TIMESTAMP_NTZ)", "TRY_CAST(a AS TIMESTAMP(6))"),
+        ("CAST(a AS TIMESTAMP_LTZ)", "CAST(a AS TIMESTAMP(6) WITH TIME ZONE)"),
+        ("a::timestamp", "a::TIMESTAMP(6) WITH TIME ZONE"),
+        ("TIMESTAMP '2025-01-01'", "TIMESTAMP(6) WITH TIME ZONE '2025-01-01'"),
+        ("CAST(a AS ARRAY<LONG>)", "CAST(a AS ARRAY<BIGINT>)"),
+        ("coalesce(CAST(a AS LONG), b::INT)", "coalesce(CAST(a AS BIGINT), b::INT)"),
+    ] {
+        assert_eq!(SqlExpr::parse(spark).unwrap().sql(), engine, "{spark}");
+        let query = parse(&format!("SELECT x FROM t WHERE {spark} IS NULL"));
+        assert_eq!(query.sql, format!("SELECT x FROM __strandline_input_0 AS t WHERE {engine} IS NULL"));
+    }
+}
+
+#[test]
 fn strings_keep_their_value_when_printed() {
     for (text, sql) in [
         (r"'a\'b'", "'a''b'"),

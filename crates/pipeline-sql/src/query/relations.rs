@@ -6,10 +6,10 @@
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 use sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Query, SetExpr, Statement, TableAlias, TableFactor, VisitorMut,
+    Expr, Ident, ObjectName, ObjectNamePart, Query, SetExpr, Statement, TableAlias, TableFactor, VisitorMut,
 };
 
-use super::{InputKind, QueryInput, paths, placeholder};
+use super::{InputKind, QueryInput, paths, placeholder, types};
 use crate::{
     Span,
     cursor::{Cursor, dataset_name},
@@ -130,6 +130,11 @@ impl VisitorMut for Relations<'_> {
 
     fn pre_visit_statement(&mut self, _: &mut Statement) -> ControlFlow<Problem> {
         ControlFlow::Break(self.cursor.expected("a query that only reads"))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Problem> {
+        types::rename_one(expr);
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Problem> {
