@@ -3,11 +3,13 @@
 mod authored;
 mod barrier;
 mod input;
+mod proposal;
 mod validate;
 
 pub(crate) use validate::{check_sequence, kept_rows};
 
 pub use input::ChangeInput;
+pub use proposal::Proposal;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_buffer::BooleanBuffer;

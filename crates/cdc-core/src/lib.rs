@@ -102,8 +102,8 @@ pub mod target;
 
 pub use barriers::{BarrierKind, Barriers};
 pub use batch::{
-    Bound, ChangeBatch, ChangeInput, Counts, Lookup, Prior, ReadPlan, Reconciled, Reconciliation, RowChanges,
-    Rows,
+    Bound, ChangeBatch, ChangeInput, Counts, Lookup, Prior, Proposal, ReadPlan, Reconciled, Reconciliation,
+    RowChanges, Rows,
 };
 pub use columnar::keys;
 pub use definition::{Definition, Fact};

@@ -10,7 +10,6 @@ use crate::error::Problem;
 /// What the runtime does not execute yet.
 const NOT_YET: &[Feature] = &[
     Feature::FromSnapshot,
-    Feature::Expectation,
     Feature::PartitionedBy,
     Feature::ClusterBy,
     Feature::MaterializedView,

@@ -4,9 +4,12 @@
 //! its flows will give it.
 
 mod cdc;
+mod expected;
 mod targets;
 
-pub(crate) use cdc::{CdcWork, DELETE, RETRACT, SEQUENCE, SYSTEM_SEQUENCE, TRUNCATE, VALID_TO, change_rows};
+pub(crate) use cdc::{
+    CdcWork, DELETE, RETRACT, SEQUENCE, SYSTEM_SEQUENCE, TRUNCATE, VALID_TO, change_rows, check_row_by_row,
+};
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -49,6 +52,8 @@ pub(crate) struct FlowAnalysis {
     pub(crate) work: Work,
     /// Columns of its target, those included that only other flows give it.
     pub(crate) target: SchemaRef,
+    /// Columns that constraints of the target can name: what it keeps of the rows of all of its flows.
+    pub(crate) judged: SchemaRef,
     pub(crate) properties: Properties,
 }
 
@@ -86,6 +91,7 @@ pub(crate) async fn analyse(definition: &PipelineDefinition, graph: &Graph, plac
         flows.insert(flow.name.clone(), analysed);
     }
     targets::agree(definition, &mut flows);
+    expected::check(definition, &mut flows);
     Analysis { flows }
 }
 
@@ -158,7 +164,17 @@ async fn analyse_flow(
             properties.check_append()?;
             let rows = Arc::new(storable(rows.schema().as_arrow()));
             let target = append_target(table, &rows)?;
-            Ok(FlowAnalysis { source, source_schema, inferred, rows, work: Work::Append, target, properties })
+            let judged = Arc::clone(&target);
+            Ok(FlowAnalysis {
+                source,
+                source_schema,
+                inferred,
+                rows,
+                work: Work::Append,
+                target,
+                judged,
+                properties,
+            })
         }
         FlowKind::AutoCdc(cdc) => {
             let alone = definition.flows.iter().filter(|other| other.target == flow.target).count() == 1;
@@ -169,6 +185,7 @@ async fn analyse_flow(
                 source_schema,
                 inferred,
                 rows,
+                judged: Arc::clone(cdc.spec.kept_schema()),
                 work: Work::Cdc(Box::new(cdc)),
                 target,
                 properties,

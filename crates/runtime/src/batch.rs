@@ -32,6 +32,8 @@ use strandline_table_formats::{
 use crate::{
     analysis::{DELETE, RETRACT, SEQUENCE, SYSTEM_SEQUENCE, TRUNCATE, VALID_TO},
     error::{Error, ErrorKind, Result},
+    expectations::Dropped,
+    report::DataQuality,
     sources::SourceStream,
     types::conform,
 };
@@ -61,6 +63,12 @@ pub(crate) struct BatchOutcome {
     pub(crate) counts: Counts,
     pub(crate) committed: Option<Committed>,
     pub(crate) conflicts: u64,
+    /// Rows given to the target; `None` for changes, which are counted otherwise.
+    pub(crate) output_rows: Option<u64>,
+    /// It was in the target before: nothing of it counts again.
+    pub(crate) landed_before: bool,
+    /// What the constraints of the target found.
+    pub(crate) quality: Option<DataQuality>,
 }
 
 /// A CDC target, and who writes it.
@@ -82,23 +90,25 @@ pub(crate) struct Pinned {
 }
 
 /// Applies change rows to a CDC target. `rows` have the source's columns, [`SEQUENCE`] and what else the flow's clauses
-/// say, see [`crate::analysis::change_rows`].
+/// say, see [`crate::analysis::change_rows`]. `dropped` are rows that the target's constraints took out before.
 pub(crate) async fn apply_changes(
     target: Target<'_>,
     number: u64,
     rows: &RecordBatch,
     pinned: &Pinned,
+    dropped: Option<&Dropped>,
 ) -> Result<BatchOutcome> {
     let Target { spec, table, side, writer } = target;
-    let changes = change_batch(spec, rows, pinned)?;
+    let changes = ChangeBatch::of(spec, &change_input(rows, pinned)?)?;
     let mut outcome = BatchOutcome::default();
     if changes.is_empty() {
+        quarantine(dropped, number).await?;
         return Ok(outcome);
     }
     for _ in 0..ATTEMPTS {
         let base = table.snapshot().await?;
         if base.last_batch(&writer.id).is_some_and(|last| last >= number) {
-            return Ok(outcome);
+            return Ok(BatchOutcome { landed_before: true, ..BatchOutcome::default() });
         }
         let state = side.open(base.state_version()).await?;
         let barriers = stored_barriers(spec, &state)?;
@@ -113,6 +123,7 @@ pub(crate) async fn apply_changes(
         let reconciled = reconcile(spec, &known, &plan, &changes).await?;
         let Reconciled { target, side: hidden_changes, barriers: after, counts } = reconciled;
         outcome.counts = counts;
+        quarantine(dropped, number).await?;
         if target.is_empty() && hidden_changes.is_empty() && after == barriers {
             return Ok(outcome);
         }
@@ -124,7 +135,9 @@ pub(crate) async fn apply_changes(
                 outcome.committed = Some(committed);
                 return Ok(outcome);
             }
-            CommitOutcome::AlreadyApplied { .. } => return Ok(outcome),
+            CommitOutcome::AlreadyApplied { .. } => {
+                return Ok(BatchOutcome { landed_before: true, ..BatchOutcome::default() });
+            }
             CommitOutcome::Conflict { .. } => outcome.conflicts += 1,
         }
     }
@@ -171,13 +184,22 @@ async fn reconcile(
         .with("reads", READS))
 }
 
-fn change_batch(spec: &CdcSpec, rows: &RecordBatch, pinned: &Pinned) -> Result<ChangeBatch> {
+/// What the batch's constraints dropped is committed before its other rows, so that none of it can be missing.
+async fn quarantine(dropped: Option<&Dropped>, number: u64) -> Result<()> {
+    match dropped {
+        Some(dropped) => dropped.commit(number).await,
+        None => Ok(()),
+    }
+}
+
+/// The events that change rows say.
+pub(crate) fn change_input<'a>(rows: &'a RecordBatch, pinned: &'a Pinned) -> Result<ChangeInput<'a>> {
     let sequence = rows
         .column_by_name(SEQUENCE)
         .ok_or_else(|| Error::new(ErrorKind::Internal, "the change rows have no sequence column"))?;
     // A condition that is NULL for every row has no type of its own, and holds for none.
     let condition = |name: &str| rows.column_by_name(name).and_then(|column| column.as_boolean_opt());
-    let input = ChangeInput {
+    Ok(ChangeInput {
         system_sequence: rows.column_by_name(SYSTEM_SEQUENCE),
         deletes: condition(DELETE),
         truncates: condition(TRUNCATE),
@@ -186,8 +208,7 @@ fn change_batch(spec: &CdcSpec, rows: &RecordBatch, pinned: &Pinned) -> Result<C
         applied_at: pinned.planned_at,
         system_floor: pinned.system_floor.as_ref(),
         ..ChangeInput::new(rows, sequence)
-    };
-    Ok(ChangeBatch::of(spec, &input)?)
+    })
 }
 
 /// For a target with monotonic system time: the greatest system sequence that it has seen, as an array of length 1.
@@ -242,7 +263,7 @@ pub(crate) async fn append<'a>(
     for _ in 0..ATTEMPTS {
         let base = table.snapshot().await?;
         if base.last_batch(&writer.id).is_some_and(|last| last >= number) {
-            return Ok(outcome);
+            return Ok(BatchOutcome { landed_before: true, ..BatchOutcome::default() });
         }
         let Some(rows) = unless_empty(rows().await?).await? else { return Ok(outcome) };
         let stamp = writer.stamp(number, base.state_version());
@@ -254,7 +275,9 @@ pub(crate) async fn append<'a>(
                 outcome.committed = Some(committed);
                 return Ok(outcome);
             }
-            CommitOutcome::AlreadyApplied { .. } => return Ok(outcome),
+            CommitOutcome::AlreadyApplied { .. } => {
+                return Ok(BatchOutcome { landed_before: true, ..BatchOutcome::default() });
+            }
             CommitOutcome::Conflict { .. } => outcome.conflicts += 1,
         }
     }

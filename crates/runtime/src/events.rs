@@ -100,7 +100,12 @@ impl Observer for EventLog {
         self.note(
             "flow_progress",
             "METRICS",
-            &json!({ "flow_name": report.flow, "status": "RUNNING", "metrics": metrics(report) }),
+            &json!({
+                "flow_name": report.flow,
+                "status": "RUNNING",
+                "metrics": metrics(report),
+                "data_quality": report.data_quality,
+            }),
         );
         self.next.progressed(report);
     }
@@ -114,6 +119,7 @@ impl Observer for EventLog {
                 "flow_name": report.flow,
                 "status": report.status,
                 "metrics": metrics(report),
+                "data_quality": report.data_quality,
                 "notice": report.notice,
                 "reason": report.reason,
             }),

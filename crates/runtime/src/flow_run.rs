@@ -6,6 +6,7 @@
 
 mod append;
 mod change;
+mod checks;
 mod open;
 
 use std::sync::Arc;
@@ -217,10 +218,19 @@ impl<'a> FlowRun<'a> {
         let outcome = self.taker.take(&self.input, &planned, turn).await;
         let outcome = outcome.map_err(|error| error.with("batch", number))?;
         self.state.done(number, self.now()).await?;
+        if outcome.landed_before {
+            return Ok(());
+        }
         self.report.batches += 1;
         self.report.rows_in += outcome.counts.events;
         self.report.add(&outcome.counts);
         self.report.conflicts += outcome.conflicts;
+        if let Some(rows) = outcome.output_rows {
+            *self.report.output_rows.get_or_insert(0) += rows;
+        }
+        if let Some(quality) = &outcome.quality {
+            self.report.add_quality(quality);
+        }
         self.report.bytes_written += outcome.committed.map_or(0, |committed| committed.bytes_written);
         self.input.context.observer.progressed(&self.report);
         Ok(())

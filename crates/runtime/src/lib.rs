@@ -11,6 +11,7 @@
 //! | [`sources`] | replayable input: files, tables |
 //! | `query`, `relation` | a flow's query over one slice of its source, run by `DataFusion`; questions asked of tables |
 //! | `target`, `properties` | opening and creating targets, drift, `TBLPROPERTIES` |
+//! | `expectations` | which rows keep what their table promises, and where the others go |
 //! | `retention` | how long tombstones are kept |
 //! | [`state`] | what outlives the process: plans, done marks, completions, lease |
 //! | [`report`], `events` | what an update did, for people and for machines |
@@ -31,6 +32,7 @@ mod batch;
 pub mod clock;
 pub mod error;
 mod events;
+mod expectations;
 mod flow_run;
 pub mod handoff;
 pub mod project;
@@ -52,4 +54,4 @@ pub use error::{Error, ErrorKind, Result};
 pub use handoff::{HandoffReport, HandoffSample};
 pub use project::{Project, Storage, query, status};
 pub use query::as_of::{AsOf, History};
-pub use report::{FlowReport, FlowStatus, Observer, UpdateReport};
+pub use report::{DataQuality, ExpectationCounts, FlowReport, FlowStatus, Observer, UpdateReport};

@@ -20,6 +20,8 @@ const NULL_SEQUENCE_FIELDS: &str = "strandline.nullSequenceFields";
 pub(crate) const TOMBSTONE_SECONDS: &str = "pipelines.cdc.tombstoneGCThresholdInSeconds";
 /// `true` or `false` (default): whether a ONCE flow may start on a target whose old tombstones were collected.
 pub(crate) const ACCEPT_HORIZON: &str = "strandline.acceptHorizon";
+/// A table for the rows that constraints drop; the engine makes it.
+pub(crate) const QUARANTINE: &str = "strandline.quarantine";
 /// Accepted as in published examples; they have no effect on a triggered update of this release.
 const WITHOUT_EFFECT: [&str; 2] = ["pipelines.channel", "pipelines.reset.allowed"];
 
@@ -32,6 +34,7 @@ pub(crate) struct Properties {
     /// How long a delete that nothing shows is remembered; `None` for ever.
     pub(crate) tombstones_expire_after: Option<Duration>,
     pub(crate) accept_horizon: bool,
+    pub(crate) quarantine: Option<String>,
     /// What the table is created with, verbatim.
     pub(crate) verbatim: BTreeMap<String, String>,
 }
@@ -39,8 +42,8 @@ pub(crate) struct Properties {
 impl Properties {
     /// Refuses what only change flows obey, for a table that rows are appended to.
     pub(crate) fn check_append(&self) -> Result<()> {
-        let verbatim = self.verbatim.clone();
-        if *self == (Self { verbatim, ..Self::default() }) {
+        let Self { verbatim, quarantine, .. } = self.clone();
+        if *self == (Self { verbatim, quarantine, ..Self::default() }) {
             return Ok(());
         }
         Err(Error::new(
@@ -87,6 +90,10 @@ impl Properties {
                     let seconds = seconds.map_err(|_| refused("the property must be a number of seconds"))?;
                     properties.tombstones_expire_after = Some(Duration::from_secs(seconds));
                 }
+                QUARANTINE if value.trim().is_empty() => {
+                    return Err(refused("the property must name a table"));
+                }
+                QUARANTINE => properties.quarantine = Some(value.clone()),
                 ACCEPT_HORIZON => {
                     properties.accept_horizon = match value.as_str() {
                         "true" => true,

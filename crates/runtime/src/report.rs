@@ -33,6 +33,43 @@ impl fmt::Display for FlowStatus {
     }
 }
 
+/// What the constraints of a table found, in the words of Lakeflow's event log.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct DataQuality {
+    /// Rows that were not written because they violate a constraint `ON VIOLATION DROP ROW`, each once.
+    pub dropped_records: u64,
+    /// Constraints, in the order of the table's text.
+    pub expectations: Vec<ExpectationCounts>,
+}
+
+impl DataQuality {
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.dropped_records += more.dropped_records;
+        for count in &more.expectations {
+            match self.expectations.iter_mut().find(|known| known.name == count.name) {
+                Some(known) => {
+                    known.passed_records += count.passed_records;
+                    known.failed_records += count.failed_records;
+                }
+                None => self.expectations.push(count.clone()),
+            }
+        }
+    }
+}
+
+/// How many rows met a constraint. Rows of batches that did not land are not counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExpectationCounts {
+    /// The constraint.
+    pub name: String,
+    /// Its table.
+    pub dataset: String,
+    /// Rows that meet it, or were not asked.
+    pub passed_records: u64,
+    /// Rows that violate it.
+    pub failed_records: u64,
+}
+
 /// What a flow did in an update.
 #[derive(Debug, Clone, Serialize)]
 pub struct FlowReport {
@@ -64,6 +101,12 @@ pub struct FlowReport {
     pub past_beliefs_rewritten: u64,
     /// Commits that another writer forced to be made again.
     pub conflicts: u64,
+    /// Rows given to the target, by flows that append or recompute; AUTO CDC flows have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_rows: Option<u64>,
+    /// What the target's constraints found; `None` where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_quality: Option<DataQuality>,
     /// Bytes of data files written.
     pub bytes_written: u64,
     /// Time taken.
@@ -101,6 +144,8 @@ impl FlowReport {
             horizon_dropped: 0,
             past_beliefs_rewritten: 0,
             conflicts: 0,
+            output_rows: None,
+            data_quality: None,
             bytes_written: 0,
             elapsed: Duration::ZERO,
             notice: None,
@@ -118,6 +163,10 @@ impl FlowReport {
         self.barrier_defeated += counts.barrier_defeated;
         self.horizon_dropped += counts.horizon_dropped;
         self.past_beliefs_rewritten += counts.past_beliefs_rewritten;
+    }
+
+    pub(crate) fn add_quality(&mut self, more: &DataQuality) {
+        self.data_quality.get_or_insert_with(DataQuality::default).add(more);
     }
 }
 

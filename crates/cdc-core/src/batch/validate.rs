@@ -148,15 +148,15 @@ impl ChangeBatch {
 }
 
 /// Which row does what.
-struct Ops {
+pub(super) struct Ops {
     truncates: BooleanBuffer,
     retracts: BooleanBuffer,
     deletes: BooleanBuffer,
-    upserts: BooleanBuffer,
+    pub(super) upserts: BooleanBuffer,
 }
 
 impl Ops {
-    fn new(spec: &CdcSpec, input: &ChangeInput<'_>) -> Result<Self, CdcError> {
+    pub(super) fn new(spec: &CdcSpec, input: &ChangeInput<'_>) -> Result<Self, CdcError> {
         let flags = |flags: Option<&BooleanArray>| {
             flags.map_or_else(|| BooleanBuffer::new_unset(input.source.num_rows()), authored::true_bits)
         };
@@ -199,7 +199,7 @@ impl Ops {
     }
 }
 
-fn check_lengths(spec: &CdcSpec, input: &ChangeInput<'_>) -> Result<(), CdcError> {
+pub(super) fn check_lengths(spec: &CdcSpec, input: &ChangeInput<'_>) -> Result<(), CdcError> {
     let rows = input.source.num_rows();
     crate::columnar::check_len(input.source, "change rows")?;
     check_shape("SEQUENCE BY", &spec.sequence_type, input.sequence.data_type())?;

@@ -175,7 +175,7 @@ pub(crate) fn change_rows(cdc: &AutoCdc, rows: DataFrame) -> Result<DataFrame> {
 }
 
 /// A clause speaks of one row, and says the same of it whenever it is asked.
-fn check_row_by_row(clause: &str, expression: &Expr) -> Result<()> {
+pub(crate) fn check_row_by_row(clause: &str, expression: &Expr) -> Result<()> {
     let mut wrong = None;
     expression.apply(|part| {
         wrong = match part {

@@ -10,7 +10,10 @@ use strandline_cdc_core::{CdcSpec, SystemTime};
 use strandline_pipeline_sql::FlowKind;
 use strandline_table_formats::{contract::Table, parquet, side_state::SideState};
 
-use super::{Input, Pin, Taker, Turn};
+use super::{
+    Input, Pin, Taker, Turn,
+    checks::{Checked, Checks},
+};
 use crate::{
     analysis::change_rows,
     batch::{self, BatchOutcome, Pinned, Writer},
@@ -30,6 +33,7 @@ pub(super) struct Change<'a> {
     table: Arc<dyn Table>,
     side: SideState,
     writer: Writer,
+    checks: Option<Checks>,
 }
 
 impl<'a> Change<'a> {
@@ -39,9 +43,10 @@ impl<'a> Change<'a> {
         spec: CdcSpec,
         table: Arc<dyn Table>,
         writer: Writer,
+        checks: Option<Checks>,
     ) -> Self {
         let side = side_state(context, name, Some(&spec));
-        Self { context, name, spec, table, side, writer }
+        Self { context, name, spec, table, side, writer, checks }
     }
 
     pub(super) fn target(&self) -> batch::Target<'_> {
@@ -85,14 +90,25 @@ impl Taker for Change<'_> {
             planned_at: Some(planned_at),
             system_floor: planned.plan.system_floor.as_deref().map(floor_of).transpose()?,
         };
+        let (rows, quality, dropped) = match &self.checks {
+            None => (rows, None, None),
+            Some(checks) => {
+                let Checked { rows, quality, dropped } =
+                    checks.events(&self.spec, &rows, &pinned, planned)?;
+                (rows, Some(quality), dropped)
+            }
+        };
         // Flows of one target take turns within a process, so that conflicts stay rare.
         let turn = match turn {
             Some(turn) => turn,
             None => self.context.turn(self.name).lock_owned().await,
         };
-        let outcome = batch::apply_changes(self.target(), planned.number, &rows, &pinned).await;
+        let outcome =
+            batch::apply_changes(self.target(), planned.number, &rows, &pinned, dropped.as_ref()).await;
         drop(turn);
-        outcome
+        let mut outcome = outcome?;
+        outcome.counts.events += quality.as_ref().map_or(0, |quality| quality.dropped_records);
+        Ok(BatchOutcome { quality, ..outcome })
     }
 }
 

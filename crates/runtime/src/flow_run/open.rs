@@ -5,7 +5,7 @@ use std::sync::Arc;
 use strandline_pipeline_sql::{FlowKind, TableDeclaration};
 use strandline_table_formats::contract::{TableFormat, WriterId};
 
-use super::{FIRST_INCARNATION, Input, Taker, append::Append, change::Change};
+use super::{FIRST_INCARNATION, Input, Taker, append::Append, change::Change, checks::Checks};
 use crate::{
     analysis::{FlowAnalysis, Work},
     batch::Writer,
@@ -41,8 +41,10 @@ pub(super) async fn taker<'a>(
     match (&analysis.work, &flow.kind) {
         (Work::Cdc(work), FlowKind::AutoCdc(_)) => {
             let (table, spec) = target::cdc_target(format, &flow.target, work, about).await?;
+            let columns = spec.kept_schema();
+            let checks = Checks::open(input, columns, Some(spec.sequence_type()), &writer).await?;
             drop(turn);
-            let change = Change::new(context, &flow.target, spec, table, writer);
+            let change = Change::new(context, &flow.target, spec, table, writer, checks);
             if flow.once && !analysis.properties.accept_horizon {
                 retention::check_no_horizon(change.target())
                     .await
@@ -52,7 +54,8 @@ pub(super) async fn taker<'a>(
         }
         _ => {
             let table = target::append_target(format, &flow.target, &analysis.target, about).await?;
-            Ok(Box::new(Append::new(table, writer)))
+            let checks = Checks::open(input, &analysis.judged, None, &writer).await?;
+            Ok(Box::new(Append::new(table, writer, checks)))
         }
     }
 }

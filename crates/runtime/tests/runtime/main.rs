@@ -13,6 +13,7 @@ mod clauses;
 mod conflicts;
 mod crash;
 mod errors;
+mod expectations;
 mod feed;
 mod flows;
 mod handoff;
