@@ -284,7 +284,7 @@ pub(crate) async fn append<'a>(
     Err(busy_target())
 }
 
-fn busy_target() -> Error {
+pub(crate) fn busy_target() -> Error {
     Error::new(
         ErrorKind::Unavailable,
         "other writers changed the target again and again while a batch was written",

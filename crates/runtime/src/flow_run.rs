@@ -18,10 +18,10 @@ use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
 use object_store::ObjectStore;
 use serde_json::Value;
-use strandline_pipeline_sql::{FlowDefinition, TableDeclaration};
+use strandline_pipeline_sql::FlowDefinition;
 
 pub(crate) use change::side_state;
-pub(crate) use open::open_source;
+pub(crate) use open::{definition_of, open_source};
 
 use crate::{
     analysis::FlowAnalysis,
@@ -35,9 +35,6 @@ use crate::{
     types::conform,
     update::Context,
 };
-
-/// The incarnation of flows that were never refreshed as a whole.
-const FIRST_INCARNATION: u64 = 0;
 
 /// The right to change a target, within this process.
 type Turn = tokio::sync::OwnedMutexGuard<()>;
@@ -110,17 +107,17 @@ pub(crate) struct FlowRun<'a> {
 
 /// The columns that were inferred of a flow's source before, if they were.
 pub(crate) async fn inferred_schema(store: &Arc<dyn ObjectStore>, flow: &str) -> Result<Option<SchemaRef>> {
-    FlowState::new(store, flow, FIRST_INCARNATION).inferred_schema().await
+    FlowState::current(store, flow).await?.inferred_schema().await
 }
 
 /// When a ONCE flow completed, if it did.
 pub(crate) async fn completed_at(context: &Context, flow: &str) -> Result<Option<String>> {
-    FlowState::new(&context.store, flow, FIRST_INCARNATION).completed_at().await
+    FlowState::current(&context.store, flow).await?.completed_at().await
 }
 
 /// Records that a ONCE flow completed.
 pub(crate) async fn complete(context: &Context, flow: &str) -> Result<()> {
-    FlowState::new(&context.store, flow, FIRST_INCARNATION).complete(rfc3339(context.clock.now())).await
+    FlowState::current(&context.store, flow).await?.complete(rfc3339(context.clock.now())).await
 }
 
 /// Where a flow goes on.
@@ -136,9 +133,8 @@ impl<'a> FlowRun<'a> {
         context: &'a Context,
         flow: &'a FlowDefinition,
         analysis: &'a FlowAnalysis,
-        table: Option<&TableDeclaration>,
     ) -> Result<Self> {
-        let state = FlowState::new(&context.store, &flow.name, FIRST_INCARNATION);
+        let state = FlowState::current(&context.store, &flow.name).await?;
         let source = open_source(context.format.as_ref(), analysis).await?;
         let source = if flow.once {
             let now = source.available().await?;
@@ -150,7 +146,7 @@ impl<'a> FlowRun<'a> {
             state.record_schema(&analysis.source_schema).await?;
         }
         let input = Input { context, flow, analysis, source };
-        let taker = open::taker(&input, table, FIRST_INCARNATION).await?;
+        let taker = open::taker(&input, state.incarnation()).await?;
         let report = FlowReport::new(&flow.name, &flow.target, FlowStatus::Completed);
         Ok(Self { input, taker, state, report })
     }
@@ -167,7 +163,13 @@ impl<'a> FlowRun<'a> {
     async fn take_all(&mut self) -> Result<()> {
         let Resumed { mut next, mut progress, mut gives_up_previous } = self.resume().await?;
         while !self.input.context.is_stopped() {
-            let Some(slice) = self.input.source.next(&progress).await? else { return Ok(()) };
+            let Some(slice) = self.input.source.next(&progress).await? else {
+                if !self.waits_for_more() {
+                    return Ok(());
+                }
+                self.wait_for_more().await?;
+                continue;
+            };
             let Pin { system_floor, turn } = self.taker.pin().await?;
             let system_floor = system_floor.map(|floor| change::floor_text(&floor)).transpose()?;
             let made = Made { at: self.now(), gives_up_previous, system_floor };
@@ -177,6 +179,20 @@ impl<'a> FlowRun<'a> {
             next += 1;
             gives_up_previous = false;
         }
+        Ok(())
+    }
+
+    /// In continuous mode a flow goes on; a ONCE flow ends in any mode.
+    fn waits_for_more(&self) -> bool {
+        self.input.context.continuous && !self.input.flow.once
+    }
+
+    /// Tells that all that was there is taken, and looks again after the trigger interval.
+    async fn wait_for_more(&mut self) -> Result<()> {
+        let Input { context, flow, analysis, .. } = self.input;
+        context.caught_up(&flow.name);
+        context.pause(analysis.properties.trigger_interval.unwrap_or(context.trigger_interval)).await;
+        self.input.source = open_source(context.format.as_ref(), analysis).await?;
         Ok(())
     }
 

@@ -10,8 +10,9 @@
 //! | [`handoff`] | how a target's seed and its live feed meet, key by key |
 //! | [`sources`] | replayable input: files, tables |
 //! | `query`, `relation` | a flow's query over one slice of its source, run by `DataFusion`; questions asked of tables |
-//! | `target`, `properties` | opening and creating targets, drift, `TBLPROPERTIES` |
+//! | `target`, `properties`, `settings` | opening and creating targets, drift, `TBLPROPERTIES`, `SET` |
 //! | `expectations` | which rows keep what their table promises, and where the others go |
+//! | `refresh` | what a full refresh clears, and how that survives a crash |
 //! | `retention` | how long tombstones are kept |
 //! | [`state`] | what outlives the process: plans, done marks, completions, lease |
 //! | [`report`], `events` | what an update did, for people and for machines |
@@ -38,9 +39,11 @@ pub mod handoff;
 pub mod project;
 mod properties;
 mod query;
+mod refresh;
 mod relation;
 pub mod report;
 mod retention;
+mod settings;
 pub mod sources;
 pub mod state;
 mod target;
@@ -49,6 +52,9 @@ mod update;
 
 /// Definitions of pipelines, from SQL text or built in Rust: the crate `strandline-pipeline-sql`.
 pub use strandline_pipeline_sql as definition;
+
+/// How an update runs, and what it is asked for.
+pub use strandline_flow_graph::{Mode, UpdateRequest};
 
 pub use error::{Error, ErrorKind, Result};
 pub use handoff::{HandoffReport, HandoffSample};

@@ -12,18 +12,19 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use object_store::ObjectStore;
 use serde::{Deserialize, Serialize};
-use strandline_flow_graph::Graph;
+use strandline_flow_graph::{Graph, Mode, ResolvedRequest, UpdateRequest};
 use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, FlowQuery, InputKind, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
+use tokio::sync::mpsc;
 
 use crate::{
     analysis::{self, Analysis, Place, Work},
     clock::{Clock, SystemClock, rfc3339},
     error::{Error, ErrorKind, Result},
     events::EventLog,
-    properties,
     query::ask,
     report::{NoObserver, Observer, UpdateReport},
+    settings::{self, Settings},
     state::{FlowState, Lease, Register, engine_path},
     update::{Context, Update},
 };
@@ -57,6 +58,8 @@ pub struct Project {
     clock: Arc<dyn Clock>,
     observer: Arc<dyn Observer>,
     stop: Arc<AtomicBool>,
+    mode: Mode,
+    interactive: bool,
 }
 
 impl fmt::Debug for Project {
@@ -141,7 +144,22 @@ impl Project {
             clock: Arc::new(SystemClock),
             observer: Arc::new(NoObserver),
             stop: Arc::default(),
+            mode: Mode::Triggered,
+            interactive: false,
         }
+    }
+
+    /// Sets whether flows end when they have taken what is there, or go on until the update is stopped.
+    #[must_use]
+    pub fn in_mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// Sets whether somebody waits for the update: then a failed one is not tried again as a whole, unless the pipeline's
+    /// settings say how often.
+    #[must_use]
+    pub fn interactive(self, interactive: bool) -> Self {
+        Self { interactive, ..self }
     }
 
     /// Watches updates.
@@ -172,8 +190,7 @@ impl Project {
     }
 
     pub(crate) async fn analyse(&self) -> Result<(Graph, Analysis), Vec<Error>> {
-        properties::check_settings(&self.definition).map_err(|error| vec![error])?;
-        let graph = self.definition.graph().map_err(|errors| {
+        let graph = self.definition.graph_for(self.mode).map_err(|errors| {
             errors.into_iter().map(|e| Error::new(ErrorKind::Definition, e.to_string())).collect::<Vec<_>>()
         })?;
         let place = Place { store: &self.storage.store, format: self.storage.format.name() };
@@ -186,8 +203,8 @@ impl Project {
     /// # Errors
     /// All errors that can be found.
     pub async fn dry_run(&self) -> Result<DryRun, Vec<Error>> {
+        let mut errors: Vec<_> = self.settings().err().into_iter().collect();
         let (graph, analysis) = self.analyse().await?;
-        let mut errors = Vec::new();
         let mut flows = Vec::new();
         let mut analysed = analysis.flows;
         for &id in graph.topological_order() {
@@ -218,23 +235,47 @@ impl Project {
         if errors.is_empty() { Ok(DryRun { graph: graph.to_string(), flows }) } else { Err(errors) }
     }
 
-    /// Runs one triggered update: every flow takes what is there, and ends.
-    ///
-    /// A flow that fails is told in the report; flows that need it are skipped, others go on.
-    ///
-    /// # Errors
-    /// Errors of the definition, all that can be found, before anything runs; `Busy` when another process runs the
-    /// pipeline; else the state store's.
-    pub async fn run(&self) -> Result<UpdateReport, Vec<Error>> {
-        let (graph, analysis) = self.analyse().await?;
-        let (definition_errors, analysis) = split_definition_errors(analysis);
-        if !definition_errors.is_empty() {
-            return Err(definition_errors);
+    fn settings(&self) -> Result<Settings> {
+        let mut settings = Settings::new(&self.definition, self.mode)?;
+        if self.interactive && !self.definition.settings.contains_key(settings::UPDATE_RETRIES) {
+            settings.attempts = settings.attempts.with_retries(Some(0));
         }
-        self.run_analysed(graph, analysis).await.map_err(|error| vec![error])
+        Ok(settings)
     }
 
-    async fn run_analysed(&self, graph: Graph, analysis: Analysis) -> Result<UpdateReport> {
+    /// Runs one update of everything: in triggered mode every flow takes what is there, and ends.
+    ///
+    /// # Errors
+    /// As [`Project::run_request`].
+    pub async fn run(&self) -> Result<UpdateReport, Vec<Error>> {
+        self.run_request(&UpdateRequest::refresh_all()).await
+    }
+
+    /// Runs one update of what `request` selects. What is to be refreshed fully, or reset, is cleared first.
+    ///
+    /// A flow that fails is tried again where that may help, and then the update as a whole. What failed in the end is
+    /// told in the report; flows that need it are skipped, others go on.
+    ///
+    /// # Errors
+    /// Errors of the definition and of the request, all that can be found, before anything runs; `Busy` when another
+    /// process runs the pipeline; else the state store's.
+    pub async fn run_request(&self, request: &UpdateRequest) -> Result<UpdateReport, Vec<Error>> {
+        let settings = self.settings().map_err(|error| vec![error])?;
+        let (graph, analysis) = self.analyse().await?;
+        let (mut errors, analysis) = split_definition_errors(analysis);
+        let request = request.check(&graph).unwrap_or_else(|refused| {
+            errors.extend(refused.into_iter().map(|e| Error::new(ErrorKind::Definition, e.to_string())));
+            ResolvedRequest::refresh_all()
+        });
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let run = Run { graph, request, settings };
+        self.run_analysed(run, analysis).await.map_err(|error| vec![error])
+    }
+
+    async fn run_analysed(&self, run: Run, analysis: Analysis) -> Result<UpdateReport> {
+        let Run { graph, mut request, mut settings } = run;
         let store = Arc::clone(&self.storage.store);
         let started_at = rfc3339(self.clock.now());
         let lease = Lease::acquire(Arc::clone(&store), self.storage.folder.as_deref(), started_at).await?;
@@ -245,7 +286,8 @@ impl Project {
             Arc::clone(&self.observer),
         ));
         log.begin(&self.name).await?;
-        let context = Context {
+        let (progress, mut told) = mpsc::unbounded_channel();
+        let context = Arc::new(Context {
             definition: self.definition.clone(),
             pipeline: pipeline_name(&store, &self.name).await?,
             format: Arc::clone(&self.storage.format),
@@ -255,12 +297,40 @@ impl Project {
             epoch: lease.epoch,
             stop: Arc::clone(&self.stop),
             turns: Mutex::default(),
+            continuous: self.mode == Mode::Continuous,
+            trigger_interval: settings.trigger_interval,
+            progress,
+        });
+        let mut analysis = analysis;
+        let mut earlier: Option<UpdateReport> = None;
+        let report = loop {
+            let update = Update::new(Arc::clone(&context), graph.clone(), analysis, &mut told);
+            let attempt = update.run(&request, &settings).await?;
+            let report = match &earlier {
+                Some(earlier) => attempt.report.after(earlier),
+                None => attempt.report,
+            };
+            let Some(wait) = settings.attempts.after(attempt.outcome, attempt.retryable) else {
+                break report;
+            };
+            context.pause(wait).await;
+            if context.is_stopped() {
+                break report;
+            }
+            (request, earlier) = (attempt.retry, Some(report));
+            analysis = context.analyse(&graph).await;
         };
-        let report = Update::new(Arc::new(context), graph, analysis).run().await?;
         log.end(&report).await?;
         drop(lease);
         Ok(report)
     }
+}
+
+/// An update that is about to run.
+struct Run {
+    graph: Graph,
+    request: ResolvedRequest,
+    settings: Settings,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -338,7 +408,7 @@ pub async fn status(storage: &Storage) -> Result<Status> {
     }
     let mut flows = Vec::new();
     for flow in FlowState::all(&storage.store).await? {
-        let state = FlowState::new(&storage.store, &flow, 0);
+        let state = FlowState::current(&storage.store, &flow).await?;
         let (batches, last_done_at) = state.last_done().await?;
         flows.push(FlowStanding { flow, batches, last_done_at, completed_at: state.completed_at().await? });
     }

@@ -5,9 +5,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use strandline_cdc_core::{NullSequenceFields, OnTie, SystemTime};
-use strandline_pipeline_sql::{PipelineDefinition, TableDeclaration};
+use strandline_pipeline_sql::TableDeclaration;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    settings,
+};
 
 /// `larger` (default) or `error`: what becomes of two different upserts of a key at one sequence.
 const ON_TIE: &str = "strandline.onTie";
@@ -22,8 +25,12 @@ pub(crate) const TOMBSTONE_SECONDS: &str = "pipelines.cdc.tombstoneGCThresholdIn
 pub(crate) const ACCEPT_HORIZON: &str = "strandline.acceptHorizon";
 /// A table for the rows that constraints drop; the engine makes it.
 pub(crate) const QUARANTINE: &str = "strandline.quarantine";
-/// Accepted as in published examples; they have no effect on a triggered update of this release.
-const WITHOUT_EFFECT: [&str; 2] = ["pipelines.channel", "pipelines.reset.allowed"];
+/// How long a flow of a continuous pipeline waits before it looks for more: `5 seconds`, `1 minute`.
+pub(crate) const TRIGGER_INTERVAL: &str = "pipelines.trigger.interval";
+/// `false` refuses full refreshes of the table (R-11); the graph knows it.
+const RESET_ALLOWED: &str = "pipelines.reset.allowed";
+/// Accepted as in published examples, without effect.
+const WITHOUT_EFFECT: [&str; 1] = ["pipelines.channel"];
 
 /// The properties of a table, understood.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,6 +42,7 @@ pub(crate) struct Properties {
     pub(crate) tombstones_expire_after: Option<Duration>,
     pub(crate) accept_horizon: bool,
     pub(crate) quarantine: Option<String>,
+    pub(crate) trigger_interval: Option<Duration>,
     /// What the table is created with, verbatim.
     pub(crate) verbatim: BTreeMap<String, String>,
 }
@@ -42,8 +50,8 @@ pub(crate) struct Properties {
 impl Properties {
     /// Refuses what only change flows obey, for a table that rows are appended to.
     pub(crate) fn check_append(&self) -> Result<()> {
-        let Self { verbatim, quarantine, .. } = self.clone();
-        if *self == (Self { verbatim, quarantine, ..Self::default() }) {
+        let Self { verbatim, quarantine, trigger_interval, .. } = self.clone();
+        if *self == (Self { verbatim, quarantine, trigger_interval, ..Self::default() }) {
             return Ok(());
         }
         Err(Error::new(
@@ -101,6 +109,14 @@ impl Properties {
                         _ => return Err(refused("the property must be `true` or `false`")),
                     }
                 }
+                TRIGGER_INTERVAL => {
+                    let interval = settings::interval(value);
+                    let interval =
+                        interval.ok_or_else(|| refused("the property must be a span of time: 5 seconds"))?;
+                    properties.trigger_interval = Some(interval);
+                }
+                RESET_ALLOWED if matches!(value.as_str(), "true" | "false") => {}
+                RESET_ALLOWED => return Err(refused("the property must be `true` or `false`")),
                 known if WITHOUT_EFFECT.contains(&known) => {}
                 engine if engine.starts_with("strandline.") || engine.starts_with("pipelines.") => {
                     return Err(refused("the property is not known"));
@@ -112,22 +128,5 @@ impl Properties {
             }
         }
         Ok(properties)
-    }
-}
-
-/// Settings of a pipeline (`SET`) that the runtime knows.
-pub(crate) const RETRIES: &str = "pipelines.maxFlowRetryAttempts";
-
-/// Refuses settings of the engine that it does not know, a misspelt one for example. Others are the user's own.
-pub(crate) fn check_settings(definition: &PipelineDefinition) -> Result<()> {
-    let unknown = definition.settings.iter().find(|(name, _)| {
-        name.starts_with("pipelines.") && name.as_str() != RETRIES && !WITHOUT_EFFECT.contains(&name.as_str())
-    });
-    match unknown {
-        None => Ok(()),
-        Some((name, value)) => Err(Error::new(ErrorKind::Unsupported, "the setting is not known")
-            .with("setting", name)
-            .with("value", value)
-            .help(format!("known is {RETRIES}"))),
     }
 }

@@ -19,6 +19,8 @@ pub enum FlowStatus {
     Idle,
     /// The update was stopped.
     Stopped,
+    /// The update was for other targets.
+    Excluded,
 }
 
 impl fmt::Display for FlowStatus {
@@ -29,6 +31,7 @@ impl fmt::Display for FlowStatus {
             Self::Skipped => "SKIPPED",
             Self::Idle => "IDLE",
             Self::Stopped => "STOPPED",
+            Self::Excluded => "EXCLUDED",
         })
     }
 }
@@ -154,6 +157,24 @@ impl FlowReport {
         }
     }
 
+    /// Adds what an earlier attempt of the flow did.
+    pub(crate) fn add_attempt(&mut self, before: &Self) {
+        self.batches += before.batches;
+        self.rows_in += before.rows_in;
+        self.upserted += before.upserted;
+        self.deleted += before.deleted;
+        self.late += before.late;
+        self.tied += before.tied;
+        self.tombstone_defeated += before.tombstone_defeated;
+        self.barrier_defeated += before.barrier_defeated;
+        self.horizon_dropped += before.horizon_dropped;
+        self.past_beliefs_rewritten += before.past_beliefs_rewritten;
+        self.conflicts += before.conflicts;
+        self.bytes_written += before.bytes_written;
+        self.elapsed += before.elapsed;
+        self.notice = self.notice.take().or_else(|| before.notice.clone());
+    }
+
     pub(crate) fn add(&mut self, counts: &Counts) {
         self.upserted += counts.upserted;
         self.deleted += counts.deleted;
@@ -181,9 +202,22 @@ pub struct UpdateReport {
 }
 
 impl UpdateReport {
+    /// Adds what an earlier attempt of the same update did.
+    pub(crate) fn after(mut self, earlier: &Self) -> Self {
+        for flow in &mut self.flows {
+            if let Some(before) = earlier.flows.iter().find(|before| before.flow == flow.flow) {
+                flow.add_attempt(before);
+            }
+        }
+        self.elapsed += earlier.elapsed;
+        self
+    }
+
     /// True when no flow failed, was skipped or stopped.
     pub fn is_success(&self) -> bool {
-        self.flows.iter().all(|flow| matches!(flow.status, FlowStatus::Completed | FlowStatus::Idle))
+        self.flows.iter().all(|flow| {
+            matches!(flow.status, FlowStatus::Completed | FlowStatus::Idle | FlowStatus::Excluded)
+        })
     }
 }
 

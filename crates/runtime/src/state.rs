@@ -8,6 +8,9 @@
 //! _strandline/
 //!   lock                                  held by the running process
 //!   epoch/<n>.json                        one a run: fences a process that lost its lock
+//!   refresh/<n>.json                      what a full refresh or a reset clears; written before anything is cleared
+//!   refresh-done/<n>.json                 all of that is cleared
+//!   flows/<flow>/incarnation/<n>.json     a full refresh or a reset began incarnation n
 //!   flows/<flow>/<incarnation>/plan/<n>.json   which input batch n takes; written before the batch is read
 //!   flows/<flow>/<incarnation>/done/<n>.json   batch n is in the target
 //!   flows/<flow>/<incarnation>/input/1.json    what a ONCE flow will take, fixed before its first batch

@@ -62,7 +62,7 @@ impl Recorded {
             )
             .with("recorded", self.text(fact))
             .with("now", now.text(fact))
-            .help("give the flow and its target new names; a full refresh in place is not built yet")),
+            .help("refresh the table fully (--full-refresh), or give the flow and its target new names")),
         }
     }
 }
@@ -134,17 +134,7 @@ pub(crate) async fn append_target(
         }
         return Ok(table);
     }
-    create(
-        format,
-        name,
-        TableDefinition {
-            schema: Arc::clone(schema),
-            keys: Vec::new(),
-            properties: about.properties,
-            comment: about.comment,
-        },
-    )
-    .await
+    create(format, name, append_definition(schema, about)).await
 }
 
 /// Opens or creates the target of a CDC flow, and checks that the flow still means what the target records. The spec that
@@ -173,14 +163,23 @@ pub(crate) async fn cdc_target(
         .with("table", name)
         .with("flow that failed", peer));
     }
-    let spec = cdc.spec.clone();
+    let table = create(format, name, cdc_definition(&cdc.spec, about)?).await?;
+    Ok((table, cdc.spec.clone()))
+}
+
+/// What a new CDC target is.
+pub(crate) fn cdc_definition(spec: &CdcSpec, about: About) -> Result<TableDefinition> {
     let mut properties = about.properties;
     properties.insert(PROPERTY.to_owned(), serde_json::to_string(&Recorded::new(&spec.definition()))?);
     let keys = spec.key_names().into_iter().map(str::to_owned).collect();
     let schema = about.columns.unwrap_or_else(|| Arc::clone(spec.target_schema()));
-    let table =
-        create(format, name, TableDefinition { schema, keys, properties, comment: about.comment }).await?;
-    Ok((table, spec))
+    Ok(TableDefinition { schema, keys, properties, comment: about.comment })
+}
+
+/// What a new table is that rows are appended to.
+pub(crate) fn append_definition(schema: &SchemaRef, about: About) -> TableDefinition {
+    let About { properties, comment, .. } = about;
+    TableDefinition { schema: Arc::clone(schema), keys: Vec::new(), properties, comment }
 }
 
 async fn create(format: &dyn TableFormat, name: &str, definition: TableDefinition) -> Result<Arc<dyn Table>> {

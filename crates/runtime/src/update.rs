@@ -6,25 +6,30 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use object_store::ObjectStore;
 use strandline_flow_graph::{
-    Action, Completions, FlowId, FlowState, Graph, Input, Outcome, ResolvedRequest, Scheduler, Settings,
-    Timestamp,
+    Action, Completions, FlowId, FlowState, Graph, Input, Outcome, ResolvedRequest, Scheduler, Timestamp,
+    UpdateOutcome,
 };
-use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, PipelineDefinition};
+use strandline_pipeline_sql::{FlowDefinition, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
-use tokio::task::JoinSet;
+use tokio::{
+    sync::mpsc::{UnboundedReceiver, UnboundedSender},
+    task::JoinSet,
+};
 
 use crate::{
-    analysis::{Analysis, FlowAnalysis},
+    analysis::{self, Analysis, Place},
     clock::Clock,
     error::{Error, ErrorKind, Result},
     flow_run::{self, FlowRun},
-    properties::RETRIES,
+    refresh::{self, Analyses, OpenRefresh},
     report::{FlowReport, FlowStatus, Observer, UpdateReport},
     retention,
+    settings::Settings,
 };
 
 /// What every flow of an update needs.
@@ -38,11 +43,36 @@ pub(crate) struct Context {
     pub(crate) epoch: u64,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) turns: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    /// Flows go on until the update is stopped.
+    pub(crate) continuous: bool,
+    /// How long a flow of a continuous pipeline waits before it looks for more.
+    pub(crate) trigger_interval: Duration,
+    /// Where flows of a continuous pipeline tell that they have taken in all that there was.
+    pub(crate) progress: UnboundedSender<String>,
 }
+
+/// The longest time for which a stop goes unnoticed.
+const GLANCE: Duration = Duration::from_millis(50);
 
 impl Context {
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits, but no longer than until the update is stopped.
+    pub(crate) async fn pause(&self, time: Duration) {
+        let mut left = time;
+        while !left.is_zero() && !self.is_stopped() {
+            let step = left.min(GLANCE);
+            tokio::time::sleep(step).await;
+            left = left.saturating_sub(step);
+        }
+    }
+
+    /// Tells that a flow has taken in all that there was.
+    pub(crate) fn caught_up(&self, flow: &str) {
+        // Nobody listens any more once the update is over.
+        drop(self.progress.send(flow.to_owned()));
     }
 
     /// The lock by which flows of one target take turns.
@@ -61,42 +91,71 @@ impl Context {
     fn now(&self) -> Timestamp {
         Timestamp(u64::try_from(self.clock.now().as_millis()).unwrap_or(u64::MAX))
     }
+
+    pub(crate) async fn analyse(&self, graph: &Graph) -> Analysis {
+        let place = Place { store: &self.store, format: self.format.name() };
+        analysis::analyse(&self.definition, graph, place).await
+    }
 }
 
-/// One update, from its first flow to its last.
-pub(crate) struct Update {
+/// One attempt of an update, from its first flow to its last.
+pub(crate) struct Update<'a> {
     context: Arc<Context>,
     graph: Graph,
-    analysis: BTreeMap<String, Arc<FlowAnalysis>>,
+    analysis: Analyses,
     /// Flows that could not be analysed; they fail when they would start.
     broken: BTreeMap<String, Error>,
     reports: BTreeMap<String, FlowReport>,
     running: JoinSet<(FlowId, FlowReport, Result<()>)>,
+    progress: &'a mut UnboundedReceiver<String>,
 }
 
-impl Update {
-    pub(crate) fn new(context: Arc<Context>, graph: Graph, analysis: Analysis) -> Self {
-        let mut understood = BTreeMap::new();
-        let mut broken = BTreeMap::new();
-        for (name, result) in analysis.flows {
-            match result {
-                Ok(analysis) => drop(understood.insert(name, Arc::new(analysis))),
-                Err(error) => drop(broken.insert(name, error)),
-            }
-        }
-        Self {
+/// How an attempt of an update ended.
+pub(crate) struct Attempt {
+    pub(crate) report: UpdateReport,
+    pub(crate) outcome: UpdateOutcome,
+    /// Whether another attempt may help, and what it would be.
+    pub(crate) retryable: bool,
+    pub(crate) retry: ResolvedRequest,
+}
+
+impl<'a> Update<'a> {
+    pub(crate) fn new(
+        context: Arc<Context>,
+        graph: Graph,
+        analysis: Analysis,
+        progress: &'a mut UnboundedReceiver<String>,
+    ) -> Self {
+        let mut update = Self {
             context,
             graph,
-            analysis: understood,
-            broken,
+            analysis: BTreeMap::new(),
+            broken: BTreeMap::new(),
             reports: BTreeMap::new(),
             running: JoinSet::new(),
+            progress,
+        };
+        update.understand(analysis);
+        update
+    }
+
+    fn understand(&mut self, analysis: Analysis) {
+        self.analysis.clear();
+        self.broken.clear();
+        for (name, result) in analysis.flows {
+            match result {
+                Ok(analysis) => drop(self.analysis.insert(name, Arc::new(analysis))),
+                Err(error) => drop(self.broken.insert(name, error)),
+            }
         }
     }
 
     /// Runs the update to its end.
-    pub(crate) async fn run(mut self) -> Result<UpdateReport> {
+    pub(crate) async fn run(mut self, request: &ResolvedRequest, settings: &Settings) -> Result<Attempt> {
         let started = self.context.clock.now();
+        if let Some(refresh) = OpenRefresh::left_over(&self.context).await? {
+            self.finish(&refresh).await?;
+        }
         let mut completions = Vec::new();
         for flow in self.context.definition.flows.iter().filter(|flow| flow.once) {
             if flow_run::completed_at(&self.context, &flow.name).await?.is_some() {
@@ -104,22 +163,57 @@ impl Update {
             }
         }
         let completions: Completions = completions.into_iter().collect();
-        let settings = settings(&self.context.definition)?;
         let mut scheduler =
-            Scheduler::start(self.graph.clone(), &ResolvedRequest::refresh_all(), &completions, settings);
-        self.obey(&mut scheduler).await?;
+            Scheduler::start(self.graph.clone(), request, &completions, settings.scheduler.clone());
+        let outcome = self.obey(&mut scheduler).await?;
         self.collect_tombstones(&scheduler).await;
         let flows = self.closing_reports(&scheduler);
         let elapsed = self.context.clock.now().saturating_sub(started);
-        Ok(UpdateReport { flows, elapsed })
+        Ok(Attempt {
+            report: UpdateReport { flows, elapsed },
+            outcome,
+            retryable: scheduler.failed_retryably(),
+            retry: scheduler.request_to_retry(),
+        })
     }
 
-    async fn obey(&mut self, scheduler: &mut Scheduler) -> Result<()> {
+    /// Clears what the update asks for, if all of it can be filled again.
+    async fn clear(&mut self, scheduler: &Scheduler) -> Result<()> {
+        let Some(clearing) = scheduler.clearing() else { return Ok(()) };
+        refresh::check_sources(&self.context, &self.graph, clearing, &self.analysis).await?;
+        let refresh = OpenRefresh::plan(&self.context, &self.graph, clearing).await?;
+        self.finish(&refresh).await?;
+        for flow in clearing.flows.iter().filter_map(|id| self.graph.flow(*id)) {
+            if flow.is_once() {
+                let mut report = FlowReport::new(flow.name(), flow.target(), FlowStatus::Stopped);
+                report.notice = Some("runs again: its table is refreshed fully".to_owned());
+                self.reports.insert(flow.name().to_owned(), report);
+            }
+        }
+        Ok(())
+    }
+
+    async fn finish(&mut self, refresh: &OpenRefresh) -> Result<()> {
+        refresh.begin_flows(&self.context).await?;
+        // What was inferred of the sources is forgotten by now.
+        let analysis = self.context.analyse(&self.graph).await;
+        self.understand(analysis);
+        refresh.empty_tables(&self.context, &self.analysis).await
+    }
+
+    async fn obey(&mut self, scheduler: &mut Scheduler) -> Result<UpdateOutcome> {
         let mut cancelled = false;
         loop {
             while let Some(action) = scheduler.next_action() {
                 match action {
-                    Action::Launch { flow, .. } => self.launch(scheduler, flow)?,
+                    Action::Launch { flow, attempt } => {
+                        // What kept a flow from being understood may have passed.
+                        if attempt > 1 && !self.analysis.contains_key(&self.name(flow)) {
+                            let analysis = self.context.analyse(&self.graph).await;
+                            self.understand(analysis);
+                        }
+                        self.launch(scheduler, flow)?;
+                    }
                     Action::Persist { flow } => {
                         let name = self.name(flow);
                         let input = match flow_run::complete(&self.context, &name).await {
@@ -133,7 +227,18 @@ impl Update {
                     }
                     // The flow sees the stop flag between two batches.
                     Action::Abort { .. } => {}
-                    Action::Done { .. } => return Ok(()),
+                    Action::Clear => {
+                        let input = match self.clear(scheduler).await {
+                            Ok(()) => Input::Cleared,
+                            Err(error) => {
+                                let retryable = error.is_retryable();
+                                self.fail_all(&error);
+                                Input::NotCleared { retryable }
+                            }
+                        };
+                        tell(scheduler, self.context.now(), input)?;
+                    }
+                    Action::Done { outcome } => return Ok(outcome),
                     _ => {
                         return Err(Error::new(
                             ErrorKind::Internal,
@@ -157,12 +262,28 @@ impl Update {
         }
     }
 
+    /// What could not be cleared keeps every flow from starting.
+    fn fail_all(&mut self, error: &Error) {
+        for (_, flow) in self.graph.flows() {
+            let mut report = FlowReport::new(flow.name(), flow.target(), FlowStatus::Stopped);
+            report.reason = Some(format!("the update could not begin: {}", error.full_text()));
+            report.help = error.help_text().map(str::to_owned);
+            self.reports.insert(flow.name().to_owned(), report);
+        }
+    }
+
     /// Waits until a flow ends or the scheduler wants to be woken.
     async fn wait(&mut self, scheduler: &Scheduler) -> Result<Input> {
         let deadline = scheduler.next_deadline().map(|due| due.0.saturating_sub(self.context.now().0));
-        let sleep = std::time::Duration::from_millis(deadline.unwrap_or(500).min(500));
+        let sleep = Duration::from_millis(deadline.unwrap_or(500).min(500));
         let ended = tokio::select! {
             ended = self.running.join_next(), if !self.running.is_empty() => ended,
+            Some(name) = self.progress.recv() => {
+                let flow = self.graph.flow_id(&name);
+                // It may have ended since.
+                let runs = |flow: &FlowId| matches!(scheduler.state(*flow), Some(state) if state.is_running());
+                return Ok(flow.filter(runs).map_or(Input::Wake, |flow| Input::Progress { flow }));
+            }
             () = tokio::time::sleep(sleep) => return Ok(Input::Wake),
         };
         match ended {
@@ -191,6 +312,9 @@ impl Update {
                 Outcome::Failed { retryable: error.is_retryable() }
             }
         };
+        if let Some(before) = self.reports.get(&report.flow) {
+            report.add_attempt(before);
+        }
         self.reports.insert(report.flow.clone(), report);
         outcome
     }
@@ -217,9 +341,7 @@ impl Update {
                 .broken
                 .remove(&name)
                 .unwrap_or_else(|| Error::new(ErrorKind::Internal, "the flow was not analysed"));
-            // What could not be understood once is not looked at again within the update.
-            self.note(report, Err(error));
-            let outcome = Outcome::Failed { retryable: false };
+            let outcome = self.note(report, Err(error));
             return tell(scheduler, self.context.now(), Input::Finished { flow: id, outcome });
         };
         let context = Arc::clone(&self.context);
@@ -227,9 +349,7 @@ impl Update {
             let Some(flow) = context.flow(&name) else {
                 return (id, report, Err(Error::new(ErrorKind::Internal, "the flow is not defined")));
             };
-            let mut tables = context.definition.datasets.iter().filter_map(DatasetDefinition::table);
-            let table = tables.find(|table| table.name == flow.target);
-            let (report, result) = match FlowRun::open(&context, flow, &analysis, table).await {
+            let (report, result) = match FlowRun::open(&context, flow, &analysis).await {
                 Ok(run) => run.run().await,
                 Err(error) => (report, Err(error)),
             };
@@ -275,6 +395,7 @@ impl Update {
                     report.reason = Some(format!("flow {} did not succeed", self.name(failed)));
                 }
                 Some(FlowState::Idle) => report.status = FlowStatus::Idle,
+                Some(FlowState::Excluded) => report.status = FlowStatus::Excluded,
                 _ => {}
             }
             self.context.observer.ended(&report);
@@ -282,15 +403,6 @@ impl Update {
         }
         reports
     }
-}
-
-/// The scheduler's settings, from the pipeline's.
-fn settings(definition: &PipelineDefinition) -> Result<Settings> {
-    let Some(text) = definition.settings.get(RETRIES) else { return Ok(Settings::default()) };
-    let retries = text.trim().parse().map_err(|_| {
-        Error::new(ErrorKind::Definition, format!("{RETRIES} must be a whole number")).with("value", text)
-    })?;
-    Ok(Settings::default().with_max_flow_retry_attempts(retries))
 }
 
 fn tell(scheduler: &mut Scheduler, now: Timestamp, input: Input) -> Result<()> {

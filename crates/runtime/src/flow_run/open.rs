@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use strandline_pipeline_sql::{FlowKind, TableDeclaration};
-use strandline_table_formats::contract::{TableFormat, WriterId};
+use strandline_cdc_core::CdcSpec;
+use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, FlowKind};
+use strandline_table_formats::contract::{TableDefinition, TableFormat, WriterId};
 
-use super::{FIRST_INCARNATION, Input, Taker, append::Append, change::Change, checks::Checks};
+use super::{Input, Taker, append::Append, change::Change, checks::Checks};
 use crate::{
     analysis::{FlowAnalysis, Work},
     batch::Writer,
@@ -18,18 +19,32 @@ use crate::{
     update::Context,
 };
 
-/// Opens or creates the flow's target.
-pub(super) async fn taker<'a>(
-    input: &Input<'a>,
-    table: Option<&TableDeclaration>,
-    incarnation: u64,
-) -> Result<Box<dyn Taker + 'a>> {
-    let Input { context, flow, analysis, .. } = *input;
-    let about = About {
+/// What a target of the flow's is when it is new, and what the flow means for it if it applies changes.
+pub(crate) fn definition_of<'a>(
+    context: &Context,
+    flow: &FlowDefinition,
+    analysis: &'a FlowAnalysis,
+) -> Result<(TableDefinition, Option<&'a CdcSpec>)> {
+    let about = about(context, flow, analysis);
+    match &analysis.work {
+        Work::Cdc(work) => Ok((target::cdc_definition(&work.spec, about)?, Some(&work.spec))),
+        Work::Append => Ok((target::append_definition(&analysis.target, about), None)),
+    }
+}
+
+fn about(context: &Context, flow: &FlowDefinition, analysis: &FlowAnalysis) -> About {
+    let mut tables = context.definition.datasets.iter().filter_map(DatasetDefinition::table);
+    About {
         columns: Some(Arc::clone(&analysis.target)),
-        comment: table.and_then(|table| table.comment.clone()),
+        comment: tables.find(|table| table.name == flow.target).and_then(|table| table.comment.clone()),
         properties: analysis.properties.verbatim.clone(),
-    };
+    }
+}
+
+/// Opens or creates the flow's target.
+pub(super) async fn taker<'a>(input: &Input<'a>, incarnation: u64) -> Result<Box<dyn Taker + 'a>> {
+    let Input { context, flow, analysis, .. } = *input;
+    let about = about(context, flow, analysis);
     let id = WriterId { pipeline: context.pipeline.clone(), flow: flow.name.clone(), incarnation };
     let writer = Writer { id, epoch: context.epoch };
     let format = context.format.as_ref();
@@ -63,7 +78,7 @@ pub(super) async fn taker<'a>(
 /// Refuses to make a target anew that some flow of it has filled: what that flow took is not taken again.
 async fn check_never_filled(context: &Context, target: &str) -> Result<()> {
     for writer in context.definition.flows.iter().filter(|writer| writer.target == target) {
-        let (done, _) = FlowState::new(&context.store, &writer.name, FIRST_INCARNATION).last_done().await?;
+        let (done, _) = FlowState::current(&context.store, &writer.name).await?.last_done().await?;
         if done > 0 {
             return Err(Error::new(ErrorKind::State, "the target is gone, although a flow has filled it")
                 .with("table", target)

@@ -75,9 +75,15 @@ struct FixedInput {
     input: Value,
 }
 
+#[derive(Serialize, Deserialize)]
+struct Begun {
+    begun_at: String,
+}
+
 /// The registers of one incarnation of a flow.
 #[derive(Debug, Clone)]
 pub struct FlowState {
+    incarnation: u64,
     plans: Register,
     done: Register,
     input: Register,
@@ -88,17 +94,46 @@ pub struct FlowState {
 impl FlowState {
     /// Incarnation `incarnation` of the flow `flow`.
     pub fn new(store: &Arc<dyn ObjectStore>, flow: &str, incarnation: u64) -> Self {
-        let incarnation = incarnation.to_string();
+        let number = incarnation.to_string();
         let register = |name: &str| {
-            Register::new(Arc::clone(store), engine_path(&["flows", flow, incarnation.as_str(), name]))
+            Register::new(Arc::clone(store), engine_path(&["flows", flow, number.as_str(), name]))
         };
         Self {
+            incarnation,
             plans: register("plan"),
             done: register("done"),
             input: register("input"),
             complete: register("complete"),
             schema: register("schema"),
         }
+    }
+
+    /// The newest incarnation of the flow: 0, until a full refresh or a reset of its checkpoint begins another one.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn current(store: &Arc<dyn ObjectStore>, flow: &str) -> Result<Self> {
+        let newest = incarnations(store, flow).numbers().await?.pop();
+        Ok(Self::new(store, flow, newest.unwrap_or(0)))
+    }
+
+    /// Begins an incarnation, in which nothing has been planned, inferred or completed. To begin it again does no harm.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn begin(
+        store: &Arc<dyn ObjectStore>,
+        flow: &str,
+        incarnation: u64,
+        begun_at: String,
+    ) -> Result<()> {
+        incarnations(store, flow).create(incarnation, &Begun { begun_at }).await.map(drop)
+    }
+
+    /// Which incarnation this is. A batch number is used once within one, so that a stamp of an older one is never taken
+    /// for that of a new batch.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
     }
 
     /// Names of the flows that have state in `store`, sorted.
@@ -247,6 +282,10 @@ impl FlowState {
         let newest = self.done.newest::<Done>().await?;
         Ok(newest.map_or((0, None), |(number, done)| (number, Some(done.done_at))))
     }
+}
+
+fn incarnations(store: &Arc<dyn ObjectStore>, flow: &str) -> Register {
+    Register::new(Arc::clone(store), engine_path(&["flows", flow, "incarnation"]))
 }
 
 /// The name that a path part stands for: odd characters are written as `%` and two hexadecimal digits.
