@@ -106,6 +106,8 @@ pub(crate) struct Update<'a> {
     /// Flows that could not be analysed; they fail when they would start.
     broken: BTreeMap<String, Error>,
     reports: BTreeMap<String, FlowReport>,
+    /// Flows whose end was told to those who watch.
+    ended: BTreeSet<FlowId>,
     running: JoinSet<(FlowId, FlowReport, Result<()>)>,
     progress: &'a mut UnboundedReceiver<String>,
 }
@@ -132,6 +134,7 @@ impl<'a> Update<'a> {
             analysis: BTreeMap::new(),
             broken: BTreeMap::new(),
             reports: BTreeMap::new(),
+            ended: BTreeSet::new(),
             running: JoinSet::new(),
             progress,
         };
@@ -224,6 +227,7 @@ impl<'a> Update<'a> {
                             }
                         };
                         tell(scheduler, self.context.now(), input)?;
+                        self.tell_end(scheduler, flow);
                     }
                     // The flow sees the stop flag between two batches.
                     Action::Abort { .. } => {}
@@ -259,6 +263,20 @@ impl<'a> Update<'a> {
                 tell(scheduler, self.context.now(), Input::Cancel)?;
             }
             tell(scheduler, self.context.now(), input)?;
+            if let Input::Finished { flow, .. } = input {
+                self.tell_end(scheduler, flow);
+            }
+        }
+    }
+
+    /// Tells the end of a flow to those who watch, once.
+    fn tell_end(&mut self, scheduler: &Scheduler, id: FlowId) {
+        let is_over = scheduler.state(id).is_some_and(FlowState::is_final);
+        if is_over
+            && self.ended.insert(id)
+            && let Some(report) = self.reports.get(&self.name(id))
+        {
+            self.context.observer.ended(report);
         }
     }
 
@@ -398,7 +416,9 @@ impl<'a> Update<'a> {
                 Some(FlowState::Excluded) => report.status = FlowStatus::Excluded,
                 _ => {}
             }
-            self.context.observer.ended(&report);
+            if !self.ended.contains(&id) {
+                self.context.observer.ended(&report);
+            }
             reports.push(report);
         }
         reports

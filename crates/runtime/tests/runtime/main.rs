@@ -11,6 +11,7 @@
 mod as_of;
 mod clauses;
 mod conflicts;
+mod continuous;
 mod crash;
 mod errors;
 mod expectations;
@@ -19,5 +20,7 @@ mod flows;
 mod handoff;
 mod identity;
 mod pipeline;
+mod refresh;
+mod retries;
 mod scenarios;
 mod several;

@@ -10,7 +10,7 @@ use std::{
 use object_store::{ObjectStore, memory::InMemory, path::Path as StorePath};
 use serde_json::Value;
 use strandline_runtime::{
-    Error, Project, Storage, UpdateReport,
+    Error, Project, Storage, UpdateReport, UpdateRequest,
     definition::{SourceFile, parse_pipeline},
 };
 use strandline_table_formats::{DeltaFormat, MemoryFormat, TableFormat};
@@ -68,7 +68,8 @@ impl Bench {
     pub(crate) fn project_named(&self, name: &str, sql: &str) -> Project {
         let definition = parse_pipeline(&[SourceFile::new("pipeline.sql", sql)])
             .unwrap_or_else(|errors| panic!("{}", errors.iter().map(|e| e.render(sql)).collect::<String>()));
-        Project::new(name, definition, &[PathBuf::from(self.path())], self.storage.clone())
+        // Nobody waits for an update to be tried again.
+        Project::new(name, definition, &[PathBuf::from(self.path())], self.storage.clone()).interactive(true)
     }
 
     pub(crate) async fn run(&self, sql: &str) -> Result<UpdateReport, Vec<Error>> {
@@ -78,6 +79,14 @@ impl Bench {
     /// Runs, and expects every flow to succeed.
     pub(crate) async fn succeed(&self, sql: &str) -> UpdateReport {
         let report = self.run(sql).await.unwrap_or_else(|errors| panic!("{errors:?}"));
+        assert!(report.is_success(), "{report:#?}");
+        report
+    }
+
+    /// Runs what is asked for, and expects every flow to succeed.
+    pub(crate) async fn request(&self, sql: &str, request: &UpdateRequest) -> UpdateReport {
+        let report =
+            self.project(sql).run_request(request).await.unwrap_or_else(|errors| panic!("{errors:?}"));
         assert!(report.is_success(), "{report:#?}");
         report
     }

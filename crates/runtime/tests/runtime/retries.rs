@@ -1,0 +1,111 @@
+//! What is tried again, how often, and what is not; how many flows run at once.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use object_store::memory::InMemory;
+use serde_json::json;
+use strandline_runtime::{FlowReport, FlowStatus, Observer};
+use strandline_testkit::fault::{Fault, FaultStore, Rule};
+
+use crate::pipeline::{Bench, Format};
+
+const FAST: &str = "SET spark.sql.pipelines.execution.watchdog.minRetryTime = 1 ms;";
+
+fn pipeline(settings: &str) -> String {
+    format!(
+        "{FAST} {settings}
+         CREATE STREAMING TABLE raw AS
+           SELECT * FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, v BIGINT', maxFilesPerTrigger => 1);"
+    )
+}
+
+fn bench() -> (Bench, FaultStore<InMemory>) {
+    let store = FaultStore::new(InMemory::new());
+    let bench = Bench::over(Format::Delta, Arc::new(store.clone()));
+    bench.file("in/1.json", &[json!({ "k": "a", "v": 1 })]);
+    bench.file("in/2.json", &[json!({ "k": "b", "v": 1 })]);
+    (bench, store)
+}
+
+#[tokio::test]
+async fn r15_a_flow_and_then_the_update_are_tried_again_up_to_their_limits() {
+    // Each write of the log's second commit fails: the one that makes the table is the first.
+    for (settings, failures, succeeds) in [
+        ("", 2, true),
+        ("", 3, false),
+        ("SET pipelines.maxFlowRetryAttempts = 0;", 1, false),
+        ("SET pipelines.maxFlowRetryAttempts = 4;", 4, true),
+        ("SET pipelines.maxFlowRetryAttempts = 0; SET pipelines.numUpdateRetryAttempts = 3;", 3, true),
+        ("SET pipelines.maxFlowRetryAttempts = 0; SET pipelines.numUpdateRetryAttempts = 3;", 4, false),
+        ("SET pipelines.maxFlowRetryAttempts = 1; SET pipelines.numUpdateRetryAttempts = 1;", 3, true),
+        ("SET pipelines.maxFlowRetryAttempts = 1; SET pipelines.numUpdateRetryAttempts = 1;", 4, false),
+    ] {
+        let (bench, store) = bench();
+        for n in 1..=failures {
+            store.faults().add(Rule::nth(n, Fault::Before).on("/plan/00000000000000000002"));
+        }
+        let report = bench.run(&pipeline(settings)).await.unwrap();
+        assert_eq!(report.is_success(), succeeds, "{settings} {failures}: {report:#?}");
+        if succeeds {
+            assert_eq!(report.flows[0].batches, 2, "what all attempts did: {report:#?}");
+        }
+        bench.succeed(&pipeline("")).await;
+        assert_eq!(bench.rows("SELECT k FROM raw").await.len(), 2, "nothing twice, nothing missing");
+    }
+}
+
+#[tokio::test]
+async fn r15_an_error_that_another_attempt_does_not_mend_fails_at_once() {
+    let (bench, store) = bench();
+    bench.raw_file("in/1.json", "{\"k\": 1, \"v\": [}");
+    let before = store.faults().count();
+    let report = bench.run(&pipeline("SET pipelines.numUpdateRetryAttempts = 9;")).await.unwrap();
+    assert_eq!(report.flows[0].status, FlowStatus::Failed);
+    let plans = store.faults().trace().iter().skip(before).filter(|op| op.path.contains("/plan/0")).count();
+    assert!(plans <= 2, "planned and tried once: {:?}", store.faults().trace());
+}
+
+/// Counts how many flows run at once.
+#[derive(Default)]
+struct Crowd {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Observer for Crowd {
+    fn started(&self, _: &str) {
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+    }
+
+    fn progressed(&self, _: &FlowReport) {}
+
+    fn ended(&self, _: &FlowReport) {
+        self.now.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_flows_run_with_the_permits_respected() {
+    let bench = Bench::new(Format::Memory);
+    bench.file("in/1.json", &[json!({ "k": "a", "v": 1 })]);
+    let flows: String = (0..50)
+        .map(|n| {
+            format!(
+                "CREATE STREAMING TABLE t{n} AS
+                   SELECT * FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, v BIGINT');"
+            )
+        })
+        .collect();
+    let crowd = Arc::new(Crowd::default());
+    let sql = format!("SET spark.sql.pipelines.execution.maxConcurrentFlows = 4; {flows}");
+    let report =
+        bench.project(&sql).observed_by(Arc::clone(&crowd) as Arc<dyn Observer>).run().await.unwrap();
+    assert!(report.is_success());
+    assert_eq!(report.flows.iter().map(|flow| flow.rows_in).sum::<u64>(), 50);
+    assert_eq!(crowd.now.load(Ordering::SeqCst), 0, "each start has its end");
+    assert_eq!(crowd.most.load(Ordering::SeqCst), 4);
+}
