@@ -206,6 +206,7 @@ impl<'a> Update<'a> {
 
     async fn obey(&mut self, scheduler: &mut Scheduler) -> Result<UpdateOutcome> {
         let mut cancelled = false;
+        let mut waiting = None;
         loop {
             while let Some(action) = scheduler.next_action() {
                 match action {
@@ -256,11 +257,14 @@ impl<'a> Update<'a> {
                 tell(scheduler, self.context.now(), Input::Cancel)?;
                 continue;
             }
-            let input = self.wait(scheduler).await?;
+            let input = match waiting.take() {
+                Some(input) => input,
+                None => self.wait(scheduler).await?,
+            };
             if self.context.is_stopped() && !cancelled {
-                // A flow may have seen the stop before the scheduler was told of it.
-                cancelled = true;
-                tell(scheduler, self.context.now(), Input::Cancel)?;
+                // A flow saw the stop before the scheduler did, which has to be told first.
+                waiting = Some(input);
+                continue;
             }
             tell(scheduler, self.context.now(), input)?;
             if let Input::Finished { flow, .. } = input {

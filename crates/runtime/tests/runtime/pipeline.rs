@@ -66,10 +66,19 @@ impl Bench {
     }
 
     pub(crate) fn project_named(&self, name: &str, sql: &str) -> Project {
+        self.build(name, sql, self.storage.clone())
+    }
+
+    /// The pipeline over another storage.
+    pub(crate) fn project_over(&self, sql: &str, storage: Storage) -> Project {
+        self.build("test", sql, storage)
+    }
+
+    fn build(&self, name: &str, sql: &str, storage: Storage) -> Project {
         let definition = parse_pipeline(&[SourceFile::new("pipeline.sql", sql)])
             .unwrap_or_else(|errors| panic!("{}", errors.iter().map(|e| e.render(sql)).collect::<String>()));
         // Nobody waits for an update to be tried again.
-        Project::new(name, definition, &[PathBuf::from(self.path())], self.storage.clone()).interactive(true)
+        Project::new(name, definition, &[PathBuf::from(self.path())], storage).interactive(true)
     }
 
     pub(crate) async fn run(&self, sql: &str) -> Result<UpdateReport, Vec<Error>> {

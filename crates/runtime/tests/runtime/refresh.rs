@@ -180,7 +180,7 @@ async fn r07_killing_a_full_refresh_at_any_store_operation_leaves_nothing_half_c
     bench_rows_differ(&undisturbed, &one_by_one, &request).await;
     let expected = (raw(&undisturbed).await, now(&undisturbed).await);
     let operations = store.faults().count() - before;
-    let every = if cfg!(slow) { 1 } else { 5 };
+    let every = if cfg!(slow) { 1 } else { 11 };
     for (offset, fault) in [(1, Fault::Before), (3, Fault::After)] {
         for n in (offset..=operations).step_by(every) {
             let (bench, store) = prepared().await;
