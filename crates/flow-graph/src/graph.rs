@@ -63,6 +63,8 @@ pub struct Graph {
     pub(crate) predecessors: Vec<Vec<FlowId>>,
     pub(crate) successors: Vec<Vec<FlowId>>,
     pub(crate) order: Vec<FlowId>,
+    /// By flow: its place in that order.
+    ranks: Vec<usize>,
 }
 
 impl Graph {
@@ -89,7 +91,13 @@ impl Graph {
         };
         let predecessors = neighbours(|edge| (edge.to, edge.from));
         let successors = neighbours(|edge| (edge.from, edge.to));
-        Self { mode, datasets, flows, edges, predecessors, successors, order }
+        let mut ranks = vec![0; flows.len()];
+        for (rank, flow) in order.iter().enumerate() {
+            if let Some(place) = ranks.get_mut(flow.0) {
+                *place = rank;
+            }
+        }
+        Self { mode, datasets, flows, edges, predecessors, successors, order, ranks }
     }
 
     /// How updates of this pipeline run.
@@ -130,6 +138,11 @@ impl Graph {
     /// All flows, each after all its predecessors, and otherwise in declaration order.
     pub fn topological_order(&self) -> &[FlowId] {
         &self.order
+    }
+
+    /// A flow's place in topological order; 0 for one of another graph.
+    pub(crate) fn rank(&self, flow: FlowId) -> usize {
+        self.ranks.get(flow.0).copied().unwrap_or_default()
     }
 
     /// The flows that must have ended before `flow` may start, in declaration order: those that write what it

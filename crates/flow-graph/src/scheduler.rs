@@ -25,8 +25,6 @@ pub struct Scheduler {
     settings: Settings,
     request: ResolvedRequest,
     clearing: Option<Clearing>,
-    /// By flow: its place in topological order.
-    ranks: Vec<usize>,
     progress: Progress,
 }
 
@@ -68,12 +66,6 @@ impl Scheduler {
         settings: Settings,
     ) -> Self {
         let graph = graph.into();
-        let mut ranks = vec![0; graph.flows().len()];
-        for (rank, flow) in graph.topological_order().iter().enumerate() {
-            if let Some(place) = ranks.get_mut(flow.0) {
-                *place = rank;
-            }
-        }
         let complete = |flow: &Flow| flow.is_once() && history.contains(flow.name()) && !request.clears(flow);
         let states = graph.flows().map(|(_, flow)| {
             if !request.selects(flow.target()) {
@@ -89,7 +81,7 @@ impl Scheduler {
         let clearing = Clearing::of(request, &graph);
         let phase = if clearing.is_some() { ClearPhase::Due } else { ClearPhase::NotNeeded };
         let progress = Progress { states, open, clearing: phase, ..Progress::default() };
-        let mut scheduler = Self { graph, settings, request: request.clone(), clearing, ranks, progress };
+        let mut scheduler = Self { graph, settings, request: request.clone(), clearing, progress };
         scheduler.skip_after_incomplete(history);
         scheduler.count_blocked();
         scheduler
@@ -298,9 +290,7 @@ impl Scheduler {
             FlowState::Failed => self.skip_after(flow, flow),
             FlowState::Skipped { .. } => {
                 // After a flow that had caught up it may have been about to start.
-                if let Some(rank) = self.ranks.get(flow.0) {
-                    progress.ready.remove(&(*rank, flow));
-                }
+                progress.ready.remove(&(self.graph.rank(flow), flow));
             }
             FlowState::Queued
             | FlowState::Running { .. }
@@ -322,8 +312,8 @@ impl Scheduler {
             let Some(blocked) = progress.blocked.get_mut(next.0) else { continue };
             *blocked = blocked.saturating_sub(1);
             let free = *blocked == 0 && progress.states.get(next.0) == Some(&FlowState::Queued);
-            if let (true, Some(rank)) = (free, self.ranks.get(next.0)) {
-                progress.ready.insert((*rank, *next));
+            if free {
+                progress.ready.insert((self.graph.rank(*next), *next));
             }
         }
     }
@@ -362,11 +352,11 @@ impl Scheduler {
         let blocked = self.graph.flows().map(|(flow, _)| open(flow)).collect();
         self.progress.freeing = freeing;
         self.progress.blocked = blocked;
-        for (place, rank) in self.ranks.iter().enumerate() {
-            let free = self.progress.blocked.get(place) == Some(&0)
-                && self.progress.states.get(place) == Some(&FlowState::Queued);
+        for (flow, _) in self.graph.flows() {
+            let free = self.progress.blocked.get(flow.0) == Some(&0)
+                && self.progress.states.get(flow.0) == Some(&FlowState::Queued);
             if free {
-                self.progress.ready.insert((*rank, FlowId(place)));
+                self.progress.ready.insert((self.graph.rank(flow), flow));
             }
         }
     }
@@ -377,9 +367,7 @@ impl Scheduler {
             progress.sleeping.first().copied().filter(|(due, _)| *due <= progress.now)
         {
             progress.sleeping.remove(&(due, flow));
-            if let Some(rank) = self.ranks.get(flow.0) {
-                progress.ready.insert((*rank, flow));
-            }
+            progress.ready.insert((self.graph.rank(flow), flow));
         }
     }
 

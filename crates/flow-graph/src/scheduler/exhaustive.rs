@@ -24,6 +24,7 @@ const FLOWS: usize = if cfg!(slow) { 4 } else { 3 };
 fn r04_r12_to_r15_every_triggered_graph_in_every_interleaving_with_a_crash_at_every_moment() {
     let mut explorer = Explorer::default();
     for (place, shape) in (1..=FLOWS).flat_map(|flows| shapes(flows, &[NONE, DATA, ORDER])).enumerate() {
+        explorer.graphs += 1;
         for permits in 1..=shape.flows() {
             let pipeline = Pipeline::new(shape.graph(Mode::Triggered, place), permits);
             explorer.explore(&pipeline, false);
@@ -38,7 +39,8 @@ fn r01_g23_every_continuous_graph_in_every_interleaving_with_a_crash_at_every_mo
     let mut explorer = Explorer::default();
     let all = (1..=FLOWS).flat_map(|flows| shapes(flows, &[NONE, DATA, ORDER]));
     for (place, shape) in all.filter(Shape::orders_once_flows_only).enumerate() {
-        for permits in [1, shape.flows()] {
+        explorer.graphs += 1;
+        for permits in BTreeSet::from([1, shape.flows()]) {
             let pipeline = Pipeline::new(shape.graph(Mode::Continuous, place), permits);
             explorer.explore(&pipeline, false);
         }
@@ -60,6 +62,7 @@ fn r07_r08_r09_every_request_for_every_graph_of_two_flows_with_a_crash_at_every_
             let request = UpdateRequest::refresh(refresh.iter().copied());
             subsets.map(|full| request.clone().with_full_refresh(full.iter().copied()))
         });
+        explorer.graphs += 1;
         let mut seen = Vec::new();
         for request in combined.chain([UpdateRequest::full_refresh_all()]) {
             for reset in subsets {

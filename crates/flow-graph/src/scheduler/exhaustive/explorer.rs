@@ -53,7 +53,9 @@ impl Pipeline {
 /// Counts what it sees.
 #[derive(Debug, Default)]
 pub(super) struct Explorer {
-    graphs: usize,
+    pub(super) graphs: usize,
+    /// Graphs with a number of permits and a request.
+    pipelines: usize,
     states: usize,
     ends: usize,
     starts: usize,
@@ -63,7 +65,7 @@ pub(super) struct Explorer {
 impl Explorer {
     /// Visits every state of every update, from an empty history or from every one.
     pub(super) fn explore(&mut self, pipeline: &Pipeline, every_history: bool) {
-        self.graphs += 1;
+        self.pipelines += 1;
         let once = pipeline.flows(Flow::is_once);
         let mut histories = BTreeSet::new();
         let mut open = Vec::new();
@@ -135,11 +137,12 @@ impl Explorer {
     }
 
     pub(super) fn tell(&self, what: &str) {
-        let Self { graphs, states, ends, starts, refused } = self;
+        let Self { graphs, pipelines, states, ends, starts, refused } = self;
         println!(
-            "{what}: {graphs} graphs with permits, {states} states, {starts} starts, {ends} ends, {refused} refusals"
+            "{what}: {graphs} graphs, {pipelines} with permits and requests, {states} states, {starts} starts, {ends} ends, \
+             {refused} refused inputs"
         );
-        assert!(*ends > 0 && *refused > 0 && starts >= graphs);
+        assert!(*ends > 0 && *refused > 0 && starts >= pipelines);
     }
 }
 
