@@ -25,9 +25,9 @@ lint:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps
 
-# Events per second of the core.
+# Events per second of the core, time to plan a pipeline.
 bench:
-    cargo bench -p strandline-cdc-core
+    cargo bench -p strandline-cdc-core -p strandline-flow-graph
 
 # Licences, banned crates and sources; advisories where their database can be reached.
 deny:
