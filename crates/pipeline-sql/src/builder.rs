@@ -9,10 +9,9 @@ mod head;
 mod tables;
 
 use crate::{
-    PipelineDefinition, SinkDefinition, SourceFile, SqlError, Support,
+    DatasetDefinition, PipelineDefinition, SinkDefinition, SourceFile, SqlError, Support,
     name::{literal, qualified},
     parse_pipeline_with,
-    print::sink_sql,
 };
 pub use changes::AutoCdcFlow;
 pub use flows::{AppendFlow, SnapshotFlow, UpdateFlow};
@@ -75,7 +74,8 @@ impl PipelineBuilder {
     #[must_use]
     pub fn sink(self, sink: SinkDefinition) -> Self {
         let name = format!("sink {}", sink.name);
-        self.part(name, sink_sql(&sink))
+        let datasets = vec![DatasetDefinition::Sink(sink)];
+        self.part(name, PipelineDefinition { datasets, ..PipelineDefinition::default() }.to_sql())
     }
 
     /// A sink made of code of the program, which is given to the runtime under the same name.
@@ -99,28 +99,28 @@ impl PipelineBuilder {
     /// A flow that appends rows.
     #[must_use]
     pub fn append_flow(self, flow: AppendFlow) -> Self {
-        self.flow(flow.head.name(), flow.sql())
+        self.flow(flow.into_statement())
     }
 
     /// A flow that writes what changed into a sink.
     #[must_use]
     pub fn update_flow(self, flow: UpdateFlow) -> Self {
-        self.flow(flow.head.name(), flow.sql())
+        self.flow(flow.into_statement())
     }
 
     /// A flow that applies changes.
     #[must_use]
     pub fn auto_cdc_flow(self, flow: AutoCdcFlow) -> Self {
-        self.flow(flow.head.name(), flow.sql())
+        self.flow(flow.into_statement())
     }
 
     /// A flow that compares snapshots.
     #[must_use]
     pub fn snapshot_flow(self, flow: SnapshotFlow) -> Self {
-        self.flow(flow.head.name(), flow.sql())
+        self.flow(flow.into_statement())
     }
 
-    fn flow(self, name: &str, text: String) -> Self {
+    fn flow(self, (name, text): (String, String)) -> Self {
         self.part(format!("flow {name}"), text)
     }
 

@@ -51,7 +51,7 @@ fn line(out: &mut String, text: &str) {
     out.push_str(text);
 }
 
-pub(crate) fn sink_sql(sink: &SinkDefinition) -> String {
+fn sink_sql(sink: &SinkDefinition) -> String {
     let mut out = format!("CREATE SINK {} USING {}", qualified(&sink.name), quoted(&sink.format));
     if !sink.options.is_empty() {
         line(&mut out, &format!("OPTIONS {}", pairs_sql(&sink.options)));

@@ -8,7 +8,7 @@
 use strandline_cdc_core::spec::StoredAs;
 use strandline_pipeline_sql::{
     DatasetDefinition, FlowDefinition, FlowKind, InputKind, OnViolation, OptionValue, PipelineDefinition,
-    SourceFile, Support, parse_pipeline_with,
+    SourceFile, SqlExpr, Support, parse_pipeline_with,
 };
 
 /// What the text defines; printing it changes nothing, and its flows go together.
@@ -30,11 +30,8 @@ fn flow<'a>(definition: &'a PipelineDefinition, name: &str) -> &'a FlowDefinitio
 }
 
 fn shape(flow: &FlowDefinition) -> StoredAs {
-    match &flow.kind {
-        FlowKind::AutoCdc(cdc) => cdc.options.stored_as,
-        FlowKind::Snapshot(snapshot) => snapshot.options.stored_as,
-        other => panic!("{other:?}"),
-    }
+    let FlowKind::AutoCdc(cdc) = &flow.kind else { panic!("{flow:?}") };
+    cdc.options.stored_as
 }
 
 #[test]
@@ -197,7 +194,7 @@ fn a_35_changes_in_every_shape_with_the_published_layout() {
     assert_eq!(shape(flow(&pipeline, "pets_history_flow")), StoredAs::Scd2);
     assert_eq!(shape(flow(&pipeline, "pets_known")), StoredAs::Bitemporal);
     let FlowKind::AutoCdc(cdc) = &flow(&pipeline, "pets_now_flow").kind else { panic!("no changes") };
-    assert_eq!(cdc.apply_as_delete.as_ref().map(|delete| delete.sql()), Some("operation = 'DELETE'"));
+    assert_eq!(cdc.apply_as_delete.as_ref().map(SqlExpr::sql), Some("operation = 'DELETE'"));
 }
 
 #[test]

@@ -23,24 +23,20 @@ fn listed(errors: &[SqlError]) -> String {
 }
 
 fn table(definition: &PipelineDefinition, n: usize) -> &TableDeclaration {
-    match &definition.datasets[n] {
-        DatasetDefinition::StreamingTable(table) => table,
-        other => panic!("{} is no table", other.name()),
-    }
+    let DatasetDefinition::StreamingTable(table) = &definition.datasets[n] else {
+        panic!("no table: {definition:?}")
+    };
+    table
 }
 
 fn cdc(definition: &PipelineDefinition, n: usize) -> &AutoCdc {
-    match &definition.flows[n].kind {
-        FlowKind::AutoCdc(cdc) => cdc,
-        other => panic!("{other:?}"),
-    }
+    let FlowKind::AutoCdc(cdc) = &definition.flows[n].kind else { panic!("no changes: {definition:?}") };
+    cdc
 }
 
 fn files(kind: &InputKind) -> &ReadFiles {
-    match kind {
-        InputKind::ReadFiles(files) => files,
-        other => panic!("{other:?}"),
-    }
+    let InputKind::ReadFiles(files) = kind else { panic!("no files: {kind:?}") };
+    files
 }
 
 #[test]
@@ -243,9 +239,9 @@ fn g_01_a_35_live_tables_channel_settings_views_and_comments() {
     let views: Vec<_> = pipeline
         .datasets
         .iter()
-        .filter_map(|dataset| match dataset {
-            DatasetDefinition::View(view) => Some((view.name.as_str(), view.temporary, view.query.streaming)),
-            _ => None,
+        .filter_map(|dataset| {
+            let DatasetDefinition::View(view) = dataset else { return None };
+            Some((view.name.as_str(), view.temporary, view.query.streaming))
         })
         .collect();
     assert_eq!(views, [("v", true, true), ("w", true, false), ("x", false, false)]);

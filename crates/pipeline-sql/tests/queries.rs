@@ -11,10 +11,12 @@ fn reads(query: &FlowQuery) -> Vec<String> {
         .inputs
         .iter()
         .map(|input| {
-            let name = match &input.kind {
-                InputKind::Dataset(name) => name.clone(),
-                InputKind::ReadFiles(files) => format!("files {}", files.path),
-                other => format!("{other:?}"),
+            let name = if let InputKind::ReadFiles(files) = &input.kind {
+                format!("files {}", files.path)
+            } else if let InputKind::Dataset(name) = &input.kind {
+                name.clone()
+            } else {
+                format!("{:?}", input.kind)
             };
             if input.streaming { format!("stream {name}") } else { name }
         })

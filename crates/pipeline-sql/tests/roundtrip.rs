@@ -217,10 +217,8 @@ fn versioned() -> SnapshotSource {
         WITH VERSION (SELECT min(d) AS day FROM s WHERE d > (SELECT day FROM last_snapshot_version()) -- next\n)
         KEYS (k)";
     let mut parsed = parse_pipeline_with(&[SourceFile::new("v", text)], &Support::everything()).unwrap();
-    match parsed.flows.remove(0).kind {
-        FlowKind::Snapshot(snapshot) => snapshot.source,
-        other => panic!("{other:?}"),
-    }
+    let FlowKind::Snapshot(snapshot) = parsed.flows.remove(0).kind else { panic!("no snapshot") };
+    snapshot.source
 }
 
 fn snapshot() -> impl Strategy<Value = (bool, FlowKind)> {

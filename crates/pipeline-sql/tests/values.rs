@@ -2,7 +2,7 @@
 
 #![expect(clippy::panic, clippy::expect_used, reason = "helpers of tests fail like tests")]
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use strandline_pipeline_sql::{
     DatasetDefinition, InputKind, PipelineDefinition, SourceFile, SqlError, Support, Values,
@@ -31,10 +31,8 @@ fn errors(text: &str, overrides: &[(&str, &str)]) -> Vec<SqlError> {
 
 /// The SQL of the first view.
 fn view(definition: &PipelineDefinition) -> &str {
-    match &definition.datasets[0] {
-        DatasetDefinition::View(view) => &view.query.sql,
-        other => panic!("{} is no view", other.name()),
-    }
+    let DatasetDefinition::View(view) = &definition.datasets[0] else { panic!("no view: {definition:?}") };
+    &view.query.sql
 }
 
 #[test]
@@ -167,7 +165,7 @@ fn a_value_brings_in_no_references_and_no_flood() {
     assert_eq!(found[0].column, 25);
     let mut text = "SET a0 = 'aaaaaaaaaa';\n".to_owned();
     for n in 1..60 {
-        text.push_str(&format!("SET a{n} = '${{a{0}}}${{a{0}}}';\n", n - 1));
+        let _ = writeln!(text, "SET a{n} = '${{a{0}}}${{a{0}}}';", n - 1);
     }
     let found = errors(&text, &[]);
     assert!(found[0].message.starts_with("values of settings make this file longer"), "{found:?}");

@@ -3,12 +3,15 @@
 use strandline_cdc_core::spec::{ColumnSelection, StoredAs};
 
 use super::head::{FlowNames, Head, head_methods, once_method};
-use crate::{name::list, name::quoted, print::selection_sql};
+use crate::{
+    name::{list, quoted},
+    print::selection_sql,
+};
 
 /// A flow that applies changes.
 #[derive(Debug, Clone)]
 pub struct AutoCdcFlow {
-    pub(super) head: Head,
+    head: Head,
     source: String,
     keys: Vec<String>,
     clauses: Vec<String>,
@@ -24,12 +27,13 @@ impl AutoCdcFlow {
 
     once_method!();
 
-    /// The flow's statement.
-    pub(super) fn sql(&self) -> String {
-        let (once, target, keys) = (self.head.once_sql(), self.head.target_sql(), list(&self.keys));
-        let start =
-            format!("{} AUTO CDC{once} INTO {target} FROM {} KEYS {keys}", self.head.sql(), self.source);
-        std::iter::once(start).chain(self.clauses.iter().cloned()).collect::<Vec<_>>().join("\n")
+    /// The flow's name and its statement.
+    pub(super) fn into_statement(self) -> (String, String) {
+        let Self { head, source, keys, clauses } = self;
+        let (once, target, keys) = (head.once_sql(), head.target_sql(), list(&keys));
+        let start = format!("{} AUTO CDC{once} INTO {target} FROM {source} KEYS {keys}", head.sql());
+        let text = std::iter::once(start).chain(clauses).collect::<Vec<_>>().join("\n");
+        (head.into_name(), text)
     }
 
     /// The columns that identify a row.

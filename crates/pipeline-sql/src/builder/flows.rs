@@ -8,7 +8,7 @@ use crate::{name::list, print::selection_sql};
 /// A flow that appends the rows of a query.
 #[derive(Debug, Clone)]
 pub struct AppendFlow {
-    pub(super) head: Head,
+    head: Head,
     query: String,
 }
 
@@ -22,17 +22,19 @@ impl AppendFlow {
 
     once_method!();
 
-    /// The flow's statement.
-    pub(super) fn sql(&self) -> String {
+    /// The flow's name and its statement.
+    pub(super) fn into_statement(self) -> (String, String) {
         let Self { head, query } = self;
-        format!("{} INSERT INTO{} {} BY NAME {query}", head.sql(), head.once_sql(), head.target_sql())
+        let once = head.once_sql();
+        let text = format!("{} INSERT INTO{once} {} BY NAME {query}", head.sql(), head.target_sql());
+        (head.into_name(), text)
     }
 }
 
 /// A flow that writes the rows of a query that changed into a sink.
 #[derive(Debug, Clone)]
 pub struct UpdateFlow {
-    pub(super) head: Head,
+    head: Head,
     query: String,
 }
 
@@ -44,10 +46,11 @@ impl UpdateFlow {
 
     head_methods!();
 
-    /// The flow's statement.
-    pub(super) fn sql(&self) -> String {
+    /// The flow's name and its statement.
+    pub(super) fn into_statement(self) -> (String, String) {
         let Self { head, query } = self;
-        format!("{} UPDATE INTO {} BY NAME {query}", head.sql(), head.target_sql())
+        let text = format!("{} UPDATE INTO {} BY NAME {query}", head.sql(), head.target_sql());
+        (head.into_name(), text)
     }
 }
 
@@ -72,7 +75,7 @@ impl UpdateFlow {
 /// ```
 #[derive(Debug, Clone)]
 pub struct SnapshotFlow {
-    pub(super) head: Head,
+    head: Head,
     image: Option<String>,
     version: Option<String>,
     keys: Vec<String>,
@@ -122,17 +125,19 @@ impl SnapshotFlow {
         self
     }
 
-    /// The flow's statement.
-    pub(super) fn sql(&self) -> String {
-        let (once, target) = (self.head.once_sql(), self.head.target_sql());
-        let mut lines = vec![format!("{} AUTO CDC{once} INTO {target}", self.head.sql())];
-        lines.push(match &self.image {
+    /// The flow's name and its statement.
+    pub(super) fn into_statement(self) -> (String, String) {
+        let Self { head, image, version, keys, clauses } = self;
+        let mut lines =
+            vec![format!("{} AUTO CDC{} INTO {}", head.sql(), head.once_sql(), head.target_sql())];
+        // The parenthesis has a line of its own: a query may end with a comment.
+        lines.push(match image {
             Some(query) => format!("FROM SNAPSHOT ({query}\n)"),
             None => "FROM SNAPSHOT CALLBACK".to_owned(),
         });
-        lines.extend(self.version.as_ref().map(|query| format!("WITH VERSION ({query}\n)")));
-        lines.push(format!("KEYS {}", list(&self.keys)));
-        lines.extend(self.clauses.iter().cloned());
-        lines.join("\n")
+        lines.extend(version.map(|query| format!("WITH VERSION ({query}\n)")));
+        lines.push(format!("KEYS {}", list(&keys)));
+        lines.extend(clauses);
+        (head.into_name(), lines.join("\n"))
     }
 }

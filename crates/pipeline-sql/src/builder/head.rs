@@ -57,8 +57,8 @@ impl Head {
         Self { target: target.to_owned(), name: None, once: false, depends_on: Vec::new(), comment: None }
     }
 
-    pub(super) fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or(&self.target)
+    pub(super) fn into_name(self) -> String {
+        self.name.unwrap_or(self.target)
     }
 
     pub(super) fn once_sql(&self) -> &'static str {
@@ -71,7 +71,7 @@ impl Head {
 
     /// The beginning of the flow's statement, through AS.
     pub(super) fn sql(&self) -> String {
-        let mut words = vec![format!("CREATE FLOW {}", quoted(self.name()))];
+        let mut words = vec![format!("CREATE FLOW {}", quoted(self.name.as_ref().unwrap_or(&self.target)))];
         words.extend(self.comment.as_ref().map(|comment| format!("COMMENT {}", literal(comment))));
         if !self.depends_on.is_empty() {
             let names: Vec<String> = self.depends_on.iter().map(|name| qualified(name)).collect();

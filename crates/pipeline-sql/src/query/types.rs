@@ -36,39 +36,39 @@ impl VisitorMut for Names {
 }
 
 fn portable(data_type: &mut DataType) {
-    let renamed = match data_type {
+    if let DataType::Array(ArrayElemTypeDef::AngleBracket(item)) = data_type {
+        portable(item);
+    } else if let Some(name) = other_name(data_type) {
+        *data_type = name;
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "whatever has the same name in an engine keeps it")]
+fn other_name(data_type: &DataType) -> Option<DataType> {
+    Some(match data_type {
         DataType::Timestamp(None, TimezoneInfo::None) => instant(),
         DataType::TimestampNtz(_) => DataType::Timestamp(MICROSECONDS, TimezoneInfo::None),
         DataType::Varchar(_) | DataType::Char(_) | DataType::Character(_) => DataType::Varchar(None),
         DataType::Binary(_) => DataType::Bytea,
-        DataType::Dec(digits) => DataType::Decimal(digits_of(*digits)),
-        DataType::Decimal(digits) | DataType::Numeric(digits) => DataType::Decimal(digits_of(*digits)),
-        DataType::Array(ArrayElemTypeDef::AngleBracket(item)) => return portable(item),
-        DataType::Struct(fields, _) => {
-            fields.iter_mut().for_each(|field| portable(&mut field.field_type));
-            return;
+        DataType::Dec(ExactNumberInfo::None)
+        | DataType::Decimal(ExactNumberInfo::None)
+        | DataType::Numeric(ExactNumberInfo::None) => {
+            DataType::Decimal(ExactNumberInfo::PrecisionAndScale(10, 0))
         }
+        DataType::Dec(digits) => DataType::Decimal(*digits),
         DataType::Custom(name, arguments) if arguments.is_empty() => {
             match name.to_string().to_uppercase().as_str() {
                 "BYTE" => DataType::TinyInt(None),
                 "SHORT" => DataType::SmallInt(None),
                 "LONG" => DataType::BigInt(None),
                 "TIMESTAMP_LTZ" => instant(),
-                _ => return,
+                _ => return None,
             }
         }
-        _ => return,
-    };
-    *data_type = renamed;
+        _ => return None,
+    })
 }
 
 fn instant() -> DataType {
     DataType::Timestamp(MICROSECONDS, TimezoneInfo::WithTimeZone)
-}
-
-fn digits_of(digits: ExactNumberInfo) -> ExactNumberInfo {
-    match digits {
-        ExactNumberInfo::None => ExactNumberInfo::PrecisionAndScale(10, 0),
-        digits => digits,
-    }
 }
