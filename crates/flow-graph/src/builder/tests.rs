@@ -165,6 +165,8 @@ fn g17_an_update_flow_writes_sinks_only() {
 #[test]
 fn g18_a_foreach_batch_sink_takes_no_once_and_no_change_flow() {
     let into = |flow| built([Dataset::foreach_batch_sink("s")], [flow]);
+    into(Flow::new("s", FlowKind::Append, QueryMode::Streaming)).unwrap();
+    assert!(matches!(only_error(into(snapshot("f", "s", facts(&["id"])))), GraphError::WrongTarget { .. }));
     assert!(matches!(only_error(into(backfill("f", "s"))), GraphError::OnceNotAllowed { .. }));
     assert!(matches!(only_error(into(change("f", "s", facts(&["id"])))), GraphError::WrongTarget { .. }));
 }
@@ -279,11 +281,15 @@ fn g22_depending_on_a_view_is_refused() {
 #[test]
 fn g23_g24_in_continuous_mode_predecessors_are_once() {
     let flows = |predecessor: Flow| [predecessor, append("live").depends_on(["first"])];
-    let datasets = || [table("t_live"), table("t"), Dataset::foreach_batch_sink("user")];
+    let datasets =
+        || [table("t_live"), table("t"), Dataset::foreach_batch_sink("user"), Dataset::sink("out")];
     let seed = || Flow::new("t", FlowKind::Append, QueryMode::Streaming).named("seed");
-    let once = flows(backfill("first", "t"));
-    built_as(Mode::Continuous, datasets(), once).unwrap();
-    for target in ["t_live", "user"] {
+    for target in ["t", "out"] {
+        let once = flows(backfill("first", target)).into_iter().chain([seed()]);
+        built_as(Mode::Continuous, datasets(), once).unwrap();
+    }
+    // Triggered, a flow into any sink or table may come first.
+    for target in ["t_live", "user", "out"] {
         let first = || Flow::new(target, FlowKind::Append, QueryMode::Streaming).named("first");
         built(datasets(), flows(first()).into_iter().chain([seed()])).unwrap();
         let refused = built_as(Mode::Continuous, datasets(), flows(first()).into_iter().chain([seed()]));

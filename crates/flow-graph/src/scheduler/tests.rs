@@ -149,6 +149,25 @@ fn r04_a_completed_once_flow_stays_idle_and_only_once_flows_do() {
 }
 
 #[test]
+fn r06_a_completion_belongs_to_a_name_whatever_else_is_edited() {
+    let history = ["seed"];
+    for flows in [
+        // As it was; beside new flows; with a new predecessor; alone.
+        &[("seed!", ""), ("live", "seed")][..],
+        &[("older!", ""), ("seed!", ""), ("live", "seed,older")],
+        &[("older!", ""), ("seed!", "older"), ("live", "seed")],
+        &[("seed!", "")],
+    ] {
+        let mut update = start(flows, &history, 9);
+        let seed = update.id("seed");
+        assert!(update.drain().iter().all(|action| !action.contains("seed")));
+        assert_eq!(update.state(seed), Some(FlowState::Idle));
+    }
+    // Under another name it is another flow.
+    assert_eq!(start(&[("seed2!", "")], &history, 9).drain(), ["launch seed2 1"]);
+}
+
+#[test]
 fn r15_a_retryable_error_is_tried_three_times_with_growing_delay() {
     let mut update = start(&[("a", ""), ("b", "a")], &[], 1);
     assert_eq!(update.drain(), ["launch a 1"]);

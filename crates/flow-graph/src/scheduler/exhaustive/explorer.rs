@@ -136,6 +136,7 @@ impl Explorer {
         assert_eq!(scratch.progress, update.progress, "refused inputs change nothing");
     }
 
+    /// Prints what was explored; the page for users says the same.
     pub(super) fn tell(&self, what: &str) {
         let Self { graphs, pipelines, states, ends, starts, refused } = self;
         println!(
@@ -143,7 +144,23 @@ impl Explorer {
              {refused} refused inputs"
         );
         assert!(*ends > 0 && *refused > 0 && starts >= pipelines);
+        if !cfg!(slow) {
+            let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/semantics/flows.md");
+            let page = std::fs::read_to_string(page).expect("the page is there");
+            let cells = format!("| {graphs} | {} |", grouped(*states));
+            assert!(
+                page.lines().any(|line| line.ends_with(&cells)),
+                "docs/semantics/flows.md lacks: {cells}"
+            );
+        }
     }
+}
+
+/// A number as people write it: 1,234,567.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    String::from_utf8_lossy(&groups.join(&b","[..])).into_owned()
 }
 
 fn inputs(update: &Scheduler) -> Vec<(Input, Timestamp)> {
