@@ -22,7 +22,7 @@ impl Clearing {
         if !request.needs_clearing() {
             return None;
         }
-        let tables = graph.datasets().iter().map(|dataset| dataset.name());
+        let tables = graph.datasets().iter().map(crate::Dataset::name);
         let flows = |wanted: &dyn Fn(&crate::Flow) -> bool| {
             graph.flows().filter(|(_, flow)| wanted(flow)).map(|(id, _)| id).collect()
         };

@@ -27,14 +27,14 @@
 //!
 //! | State | launch | caught up | succeeded | succeeded, ONCE | failed, tries left | failed | aborted | persisted | not persisted | cancel | predecessor failed | not cleared |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-//! | Queued | Running | - | - | - | - | - | - | - | - | Stopped | Skipped | NotCleared |
+//! | Queued | Running | - | - | - | - | - | - | - | - | Stopped | Skipped | `NotCleared` |
 //! | Running | - | Live | Completed | Persisting | Waiting | Failed | - | - | - | Stopping | - | - |
 //! | Live | - | Live | Completed | - | Waiting | Failed | - | - | - | Stopping | - | - |
 //! | Waiting | Running | - | - | - | - | - | - | - | - | Stopped | - | - |
 //! | Stopping | - | Stopping | Completed | Persisting | Stopped | Failed | Stopped | - | - | Stopping | - | - |
 //! | Persisting | - | - | - | - | - | - | - | Completed | Failed | Persisting | - | - |
 //!
-//! Completed, Failed, Skipped, Stopped, Idle, Excluded and NotCleared are final: no event but a cancellation, which
+//! Completed, Failed, Skipped, Stopped, Idle, Excluded and `NotCleared` are final: no event but a cancellation, which
 //! changes nothing, can happen there. An update begins with each flow in Queued, Idle (a `ONCE` flow that is complete),
 //! Excluded (not selected) or Skipped (it depends on an excluded `ONCE` flow that is not complete). Flows that wait
 //! for one in Completed, Idle or Excluded may start.
@@ -55,14 +55,14 @@
 //!
 //! | Clearing | handed out | cleared | not cleared | cancel |
 //! | --- | --- | --- | --- | --- |
-//! | NotNeeded | - | - | - | NotNeeded |
-//! | Due | Asked | - | - | NotNeeded |
-//! | Asked | - | Cleared | NotCleared | Asked |
+//! | `NotNeeded` | - | - | - | `NotNeeded` |
+//! | Due | Asked | - | - | `NotNeeded` |
+//! | Asked | - | Cleared | `NotCleared` | Asked |
 //! | Cleared | - | - | - | Cleared |
-//! | NotCleared | - | - | - | NotCleared |
+//! | `NotCleared` | - | - | - | `NotCleared` |
 //!
 //! While it is Due or Asked, no flow is launched and the update does not end: a cancellation stops every flow and then
-//! waits for the answer. After NotCleared every queued flow is NotCleared, too, and the update has failed.
+//! waits for the answer. After `NotCleared` every queued flow is `NotCleared`, too, and the update has failed.
 
 #![deny(missing_docs)]
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]

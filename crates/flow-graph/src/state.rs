@@ -182,10 +182,10 @@ impl fmt::Display for FlowState {
 
 /// The rows below the heading of a table in the crate's docs, by the word in its first column's heading.
 #[cfg(test)]
-pub(crate) fn documented_table(first_column: &str) -> Vec<&'static str> {
+pub(crate) fn documented_table(first_column: &str) -> Vec<String> {
     let lines = include_str!("lib.rs").lines().map(|line| line.strip_prefix("//! | "));
     let table = lines.skip_while(|line| !line.is_some_and(|line| line.starts_with(first_column)));
-    table.map_while(|line| line).skip(2).collect()
+    table.map_while(|line| line).skip(2).map(|line| line.replace('`', "")).collect()
 }
 
 #[cfg(test)]

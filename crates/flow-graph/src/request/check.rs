@@ -32,7 +32,8 @@ pub(super) fn check(request: &UpdateRequest, graph: &Graph) -> Result<ResolvedRe
     if !check.errors.is_empty() {
         return Err(check.errors);
     }
-    let targets = (!request.full_refresh_all && !(targets.is_empty() && emptied.is_empty())).then(|| {
+    let all = request.full_refresh_all || (targets.is_empty() && emptied.is_empty());
+    let targets = (!all).then(|| {
         targets.extend(emptied.iter().cloned());
         targets.extend(graph.flows().filter(|(_, flow)| reset.contains(flow.name())).map(target));
         targets

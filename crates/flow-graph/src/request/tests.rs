@@ -19,11 +19,11 @@ fn graph() -> Graph {
         .expect("a valid graph")
 }
 
-fn check(request: UpdateRequest) -> ResolvedRequest {
+fn check(request: &UpdateRequest) -> ResolvedRequest {
     request.check(&graph()).expect("a valid request")
 }
 
-fn errors(request: UpdateRequest) -> Vec<RequestError> {
+fn errors(request: &UpdateRequest) -> Vec<RequestError> {
     request.check(&graph()).expect_err("refused")
 }
 
@@ -39,10 +39,10 @@ fn cleared(request: &ResolvedRequest) -> Vec<String> {
 fn r08_without_a_selection_all_take_part_and_with_one_only_the_named() {
     let none: [&str; 0] = [];
     for all in [UpdateRequest::refresh_all(), UpdateRequest::refresh(none), UpdateRequest::default()] {
-        assert_eq!(check(all), ResolvedRequest::refresh_all());
+        assert_eq!(check(&all), ResolvedRequest::refresh_all());
     }
-    assert_eq!(selected(&check(UpdateRequest::refresh(["raw", "out"]))), ["raw", "out"]);
-    let both = check(UpdateRequest::refresh(["raw"]).with_full_refresh(["Orders"]));
+    assert_eq!(selected(&check(&UpdateRequest::refresh(["raw", "out"]))), ["raw", "out"]);
+    let both = check(&UpdateRequest::refresh(["raw"]).with_full_refresh(["Orders"]));
     assert_eq!(
         (selected(&both), cleared(&both)),
         (vec!["raw", "Orders"], vec!["live".into(), "seed".into()])
@@ -52,15 +52,15 @@ fn r08_without_a_selection_all_take_part_and_with_one_only_the_named() {
 
 #[test]
 fn r08_a_full_refresh_of_a_target_that_is_also_refreshed_is_one() {
-    let request = check(UpdateRequest::refresh(["raw", "Orders"]).with_full_refresh(["raw"]));
+    let request = check(&UpdateRequest::refresh(["raw", "Orders"]).with_full_refresh(["raw"]));
     assert_eq!((selected(&request), cleared(&request)), (vec!["raw", "Orders"], vec!["raw".to_owned()]));
 }
 
 #[test]
 fn r09_a_reset_selects_nothing_by_itself_and_its_target_takes_part_in_any_case() {
-    let alone = check(UpdateRequest::refresh_all().with_checkpoint_reset(["live"]));
+    let alone = check(&UpdateRequest::refresh_all().with_checkpoint_reset(["live"]));
     assert_eq!((selected(&alone), cleared(&alone)), (vec!["raw", "Orders", "out"], vec!["live".to_owned()]));
-    let beside = check(UpdateRequest::refresh(["raw"]).with_checkpoint_reset(["live"]));
+    let beside = check(&UpdateRequest::refresh(["raw"]).with_checkpoint_reset(["live"]));
     assert_eq!((selected(&beside), cleared(&beside)), (vec!["raw", "Orders"], vec!["live".to_owned()]));
     assert!(!beside.empties("Orders"), "the target keeps its rows");
 }
@@ -68,16 +68,16 @@ fn r09_a_reset_selects_nothing_by_itself_and_its_target_takes_part_in_any_case()
 #[test]
 fn r07_a_full_refresh_covers_the_resets_of_its_flows() {
     let request =
-        check(UpdateRequest::default().with_full_refresh(["Orders"]).with_checkpoint_reset(["seed"]));
+        check(&UpdateRequest::default().with_full_refresh(["Orders"]).with_checkpoint_reset(["seed"]));
     let graph = graph();
     let seed = graph.flow(graph.flow_id("seed").unwrap()).unwrap();
     assert!(request.clears(seed) && !request.resets(seed));
-    assert_eq!(request.without_clearing(), check(UpdateRequest::refresh(["Orders"])));
+    assert_eq!(request.without_clearing(), check(&UpdateRequest::refresh(["Orders"])));
 }
 
 #[test]
 fn r07_a_full_refresh_of_all_empties_tables_and_lets_flows_of_sinks_begin_anew() {
-    let request = check(UpdateRequest::full_refresh_all());
+    let request = check(&UpdateRequest::full_refresh_all());
     assert_eq!(cleared(&request), ["raw", "live", "seed", "export"]);
     assert_eq!(["raw", "Orders", "out"].map(|name| request.empties(name)), [true, true, false]);
     assert_eq!(selected(&request).len(), 3);
@@ -86,13 +86,13 @@ fn r07_a_full_refresh_of_all_empties_tables_and_lets_flows_of_sinks_begin_anew()
 #[test]
 fn r08_a_full_refresh_of_all_stands_alone() {
     let request = UpdateRequest::full_refresh_all().with_refresh(["raw"]).with_full_refresh(["Orders"]);
-    assert_eq!(errors(request), [RequestError::AllAndSome { named: vec!["Orders".into(), "raw".into()] }]);
-    check(UpdateRequest::full_refresh_all().with_checkpoint_reset(["live"]));
+    assert_eq!(errors(&request), [RequestError::AllAndSome { named: vec!["Orders".into(), "raw".into()] }]);
+    check(&UpdateRequest::full_refresh_all().with_checkpoint_reset(["live"]));
 }
 
 #[test]
 fn a33_names_are_matched_exactly_then_without_regard_to_case() {
-    let request = check(UpdateRequest::refresh(["ORDERS"]).with_checkpoint_reset(["LIVE"]));
+    let request = check(&UpdateRequest::refresh(["ORDERS"]).with_checkpoint_reset(["LIVE"]));
     assert_eq!((selected(&request), cleared(&request)), (vec!["Orders"], vec!["live".to_owned()]));
     let twins = ["t", "T"].iter().fold(GraphBuilder::new(), |builder, name| {
         let flow = Flow::new(*name, FlowKind::Append, QueryMode::Streaming).named(format!("into_{name}"));
@@ -113,7 +113,7 @@ fn r08_all_mistakes_of_a_request_are_reported_at_once() {
     let request = UpdateRequest::refresh(["rw", "v", "live"])
         .with_full_refresh(["nothing", "out", "v"])
         .with_checkpoint_reset(["sed", "Orders"]);
-    let text: Vec<String> = errors(request).iter().map(ToString::to_string).collect();
+    let text: Vec<String> = errors(&request).iter().map(ToString::to_string).collect();
     assert_eq!(
         text,
         [
@@ -134,8 +134,8 @@ fn r08_all_mistakes_of_a_request_are_reported_at_once() {
 
 #[test]
 fn r08_a_sink_can_be_refreshed_but_not_fully() {
-    assert_eq!(selected(&check(UpdateRequest::refresh(["out"]))), ["out"]);
-    let refused = errors(UpdateRequest::default().with_full_refresh(["out"]));
+    assert_eq!(selected(&check(&UpdateRequest::refresh(["out"]))), ["out"]);
+    let refused = errors(&UpdateRequest::default().with_full_refresh(["out"]));
     let (ask, name, kind) = (Ask::FullRefresh, "out".to_owned(), DatasetKind::Sink);
     assert_eq!(refused, [RequestError::WrongKind { ask, name, kind }]);
 }

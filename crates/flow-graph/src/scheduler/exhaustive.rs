@@ -7,6 +7,8 @@
 //! under way any part (`explorer`). An observer who knows actions and inputs only says what must hold (`watch`).
 //! States are kept, as hashes of 128 bits, so each is explored once.
 
+#![expect(clippy::arithmetic_side_effects, reason = "small numbers, and a test may panic")]
+
 mod explorer;
 mod shapes;
 mod watch;

@@ -84,7 +84,7 @@ impl Shape {
         match self.ties[to][from] {
             Tie::Order if self.mode == Mode::Continuous && !self.once[from] => Tie::None,
             Tie::Data | Tie::DataThroughView if self.table(from) == self.table(to) => Tie::None,
-            tie => tie,
+            tie @ (Tie::None | Tie::Data | Tie::DataThroughView | Tie::Order) => tie,
         }
     }
 

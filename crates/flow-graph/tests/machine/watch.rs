@@ -255,7 +255,13 @@ impl<'a> Watch<'a> {
                 }
                 FlowState::Stopped => self.cancelled,
                 FlowState::NotCleared => self.clear == Clear::Failed && self.started.is_empty(),
-                _ => false,
+                FlowState::Queued
+                | FlowState::Running { .. }
+                | FlowState::Live
+                | FlowState::Waiting { .. }
+                | FlowState::Stopping { .. }
+                | FlowState::Persisting => false,
+                other => panic!("unknown state {other:?}"),
             };
             assert!(expected, "{name} ends as {state:?}");
             // What could have started has, unless nothing more was to start.

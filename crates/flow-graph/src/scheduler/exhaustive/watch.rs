@@ -218,7 +218,7 @@ impl Seen {
             assert_eq!(state == FlowState::Excluded, self.excluded.contains(flow));
             if let FlowState::Skipped { failed } = state {
                 assert!(
-                    !self.started.contains(flow) && !self.is_at_ease(failed, update),
+                    !self.started.contains(flow) && self.holds_back(failed, update),
                     "{flow:?} for {failed:?}"
                 );
             }
@@ -229,11 +229,11 @@ impl Seen {
         }
     }
 
-    /// Whether nothing is wrong with a flow that would keep others from starting.
-    fn is_at_ease(&self, flow: FlowId, update: &Scheduler) -> bool {
+    /// Whether a flow is in a way that keeps others from ever starting.
+    fn holds_back(&self, flow: FlowId, update: &Scheduler) -> bool {
         let once = update.graph().flow(flow).is_some_and(Flow::is_once);
-        !self.failed.contains(flow)
-            && !(self.excluded.contains(flow) && once && !self.complete.contains(flow))
+        let incomplete = once && !self.complete.contains(flow);
+        self.failed.contains(flow) || (self.excluded.contains(flow) && incomplete)
     }
 
     /// What holds at the end. Without a cancellation the end depends on the outcomes alone, not on their order.
@@ -256,7 +256,12 @@ impl Seen {
                     graph.mode() == Mode::Continuous || !self.is_free(*id, graph),
                     "{id:?} is skipped without a reason"
                 ),
-                other => panic!("{other:?} is not final"),
+                FlowState::Queued
+                | FlowState::Running { .. }
+                | FlowState::Live
+                | FlowState::Waiting { .. }
+                | FlowState::Stopping { .. }
+                | FlowState::Persisting => panic!("{id:?} is {state:?}"),
             }
             let well = state.satisfies_edges();
             let needless = idle && self.to_clear.contains(*id) && self.cleared != Cleared::Yes;
