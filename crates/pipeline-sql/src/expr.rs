@@ -14,7 +14,7 @@ use crate::{
     dialect::StrandlineDialect,
     error::Problem,
     lexer::{self, Tok, lower_first},
-    query::{Versions, types, versions},
+    query::{Versions, portable, versions},
 };
 
 /// A scalar SQL expression over the columns of a source.
@@ -73,7 +73,7 @@ pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<SqlExpr, Problem> {
 /// As [`read`], with what the parser made of it.
 pub(crate) fn read_parsed(cursor: &mut Cursor<'_>) -> Result<(SqlExpr, Expr), Problem> {
     let start = cursor.here();
-    let tokens: Vec<_> = cursor.rest().iter().map(Tok::portable).collect();
+    let tokens = portable::tokens(cursor.rest())?;
     let dialect = StrandlineDialect::for_tokens(tokens.len());
     let mut parser = dialect.parser(tokens);
     let mut expr = parser.parse_expr().map_err(|error| foreign(cursor, &error))?;
@@ -88,7 +88,7 @@ pub(crate) fn read_parsed(cursor: &mut Cursor<'_>) -> Result<(SqlExpr, Expr), Pr
         }
         cursor.skip(1);
     }
-    types::rename(&mut expr);
+    portable::rewrite(&mut expr);
     let text = cursor.slice(cursor.since(start.start)).to_owned();
     Ok((SqlExpr { text, sql: expr.to_string() }, expr))
 }

@@ -5,9 +5,9 @@
 //! refers to it. `sources` finds those that need syntax of ours, `relations` the plain table references.
 
 mod paths;
+pub(crate) mod portable;
 mod relations;
 mod sources;
-pub(crate) mod types;
 pub(crate) mod versions;
 
 use std::{

@@ -3,8 +3,8 @@
 #![expect(clippy::panic, clippy::expect_used, reason = "helpers of tests fail like tests")]
 
 use strandline_pipeline_sql::{
-    DatasetDefinition, FlowKind, FlowQuery, InputKind, OptionValue, PathTable, PipelineDefinition,
-    SinkDefinition, SnapshotCdc, SnapshotSource, SourceFile, SqlError, SqlType, Support, parse_pipeline_with,
+    DatasetDefinition, FlowKind, FlowQuery, InputKind, PipelineDefinition, SinkDefinition, SnapshotCdc,
+    SnapshotSource, SourceFile, SqlError, Support, parse_pipeline_with,
 };
 
 fn read(text: &str) -> Result<PipelineDefinition, Vec<SqlError>> {

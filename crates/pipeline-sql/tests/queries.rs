@@ -149,6 +149,59 @@ fn a_35_types_have_names_that_an_engine_knows() {
 }
 
 #[test]
+fn a_35_operators_and_casts_as_an_engine_spells_them() {
+    for (spark, engine) in [
+        ("a <=> b", "(a IS NOT DISTINCT FROM b)"),
+        ("a RLIKE '^x'", "(a ~ '^x')"),
+        ("a NOT RLIKE '^x'", "(a !~ '^x')"),
+        ("a REGEXP b || 'c'", "(a ~ b || 'c')"),
+        ("!a AND !(b <=> c)", "NOT a AND NOT ((b IS NOT DISTINCT FROM c))"),
+        ("a == b", "a = b"),
+        ("a <=> b = c", "(a IS NOT DISTINCT FROM b) = c"),
+        (
+            "date(a) = timestamp(string(b))",
+            "CAST(a AS DATE) = CAST(CAST(b AS STRING) AS TIMESTAMP(6) WITH TIME ZONE)",
+        ),
+        ("int(a) + double(b)", "CAST(a AS INT) + CAST(b AS DOUBLE)"),
+        ("date(a, b) = string()", "date(a, b) = string()"),
+    ] {
+        assert_eq!(SqlExpr::parse(spark).unwrap().sql(), engine, "{spark}");
+        assert_eq!(parse(&format!("SELECT {spark} AS x")).sql, format!("SELECT {engine} AS x"));
+    }
+}
+
+#[test]
+fn what_would_be_read_as_something_else_is_refused() {
+    for literal in ["1.0D", "1.5BD", "2Y", "1F", "3s", r"r'\d'", r#"R"\d""#] {
+        for text in [format!("SELECT {literal} FROM t"), format!("SELECT a FROM t WHERE f({literal})")] {
+            let error = FlowQuery::parse(&text).expect_err(&text);
+            assert_eq!(&text[error.span.clone()], literal);
+            assert!(error.help.is_some(), "{error:?}");
+        }
+        assert!(SqlExpr::parse(literal).is_err(), "{literal}");
+    }
+    check("SELECT 5L, 1 s, r 'x' FROM t", "SELECT 5L, 1 AS s, r AS 'x' FROM $0 AS t", &["t"]);
+    for text in
+        ["SELECT * FROM t TABLESAMPLE (10 PERCENT)", "SELECT * FROM (SELECT * FROM t) TABLESAMPLE (5 ROWS)"]
+    {
+        assert!(FlowQuery::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn names_may_be_written_as_texts() {
+    check("SELECT a FROM IDENTIFIER('x.`y z`') AS i", "SELECT a FROM $0 AS i", &["x.y z"]);
+    check("SELECT a FROM STREAM(IDENTIFIER(\"LIVE.t\"))", "SELECT a FROM $0 AS t", &["stream t"]);
+    check("SELECT a FROM STREAM IDENTIFIER('t')", "SELECT a FROM $0 AS t", &["stream t"]);
+    check("SELECT identifier FROM identifier", "SELECT identifier FROM $0 AS identifier", &["identifier"]);
+    for text in
+        ["IDENTIFIER()", "IDENTIFIER('')", "IDENTIFIER('a b')", "IDENTIFIER(a)", "IDENTIFIER('a', 'b')"]
+    {
+        assert!(FlowQuery::parse(&format!("SELECT * FROM {text}")).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn strings_keep_their_value_when_printed() {
     for (text, sql) in [
         (r"'a\'b'", "'a''b'"),

@@ -1,6 +1,6 @@
 //! What can a query read besides tables of the pipeline, and with which options?
 
-#![expect(clippy::panic, clippy::expect_used, reason = "helpers of tests fail like tests")]
+#![expect(clippy::panic, reason = "helpers of tests fail like tests")]
 
 use strandline_pipeline_sql::{
     FlowQuery, InputKind, OptionValue, PathTable, PipelineDefinition, SourceFile, SqlType, Support,

@@ -32,7 +32,11 @@ fn read(text: &str) {
     for result in [parse_pipeline(&sources), parse_pipeline_with(&sources, &Support::everything())] {
         match result {
             Ok(definition) => {
-                assert!(!definition.to_sql().contains("__strandline_"));
+                let printed = definition.to_sql();
+                assert!(!printed.contains("__strandline_"));
+                let sources = [SourceFile::new("f", printed.as_str())];
+                let again = parse_pipeline_with(&sources, &Support::everything());
+                assert_eq!(again.as_ref(), Ok(&definition), "{text}\nis printed as\n{printed}");
                 definition.graph().map(|graph| graph.to_string()).unwrap_or_default();
             }
             Err(errors) => {
@@ -57,8 +61,13 @@ fn fragment() -> impl Strategy<Value = String> {
     ]
 }
 
+/// `PROPTEST_CASES` asks for more than a few minutes allow.
+fn cases() -> u32 {
+    ProptestConfig::default().cases.max(1500)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_text_never_panics(text in "(?s:.){0,80}") {
@@ -70,6 +79,22 @@ proptest! {
     #[test]
     fn shuffled_words_never_panic(words in proptest::collection::vec(fragment(), 0..40)) {
         read(&words.concat());
+    }
+
+    /// One statement at a time, so that more of what comes out parses.
+    #[test]
+    fn mutated_statements_survive_being_printed(
+        statement in proptest::sample::select(VALID.split(';').collect::<Vec<_>>()),
+        edits in proptest::collection::vec((any::<proptest::sample::Index>(), 0..3_usize, fragment()), 1..3),
+    ) {
+        let mut words: Vec<String> =
+            statement.split_inclusive(&[' ', '(', ')', ',', '\n'][..]).map(str::to_owned).collect();
+        for (at, length, with) in edits {
+            let at = at.index(words.len() + 1).min(words.len());
+            let end = (at + length).min(words.len());
+            words.splice(at..end, [with]);
+        }
+        read(&format!("SET pipelines.x = 'y';{}", words.concat()));
     }
 
     #[test]

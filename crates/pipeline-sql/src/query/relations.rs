@@ -9,7 +9,7 @@ use sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, Query, SetExpr, Statement, TableAlias, TableFactor, VisitorMut,
 };
 
-use super::{InputKind, QueryInput, paths, placeholder, types};
+use super::{InputKind, QueryInput, paths, placeholder, portable};
 use crate::{
     Span,
     cursor::{Cursor, dataset_name},
@@ -133,11 +133,17 @@ impl VisitorMut for Relations<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Problem> {
-        types::rename_one(expr);
+        portable::rewrite_one(expr);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Problem> {
+        if let TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } =
+            factor
+        {
+            let problem = Problem::new(self.cursor.here(), "not supported yet: TABLESAMPLE in this query");
+            return ControlFlow::Break(problem.help("filter the rows, by a hash of a column for example"));
+        }
         let TableFactor::Table { name, alias, args: None, version, with_hints, .. } = factor else {
             return ControlFlow::Continue(());
         };

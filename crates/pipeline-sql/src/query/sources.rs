@@ -11,13 +11,14 @@ use sqlparser::{
 };
 
 use super::{
-    InputKind, QueryInput, RESERVED, paths, placeholder,
+    InputKind, QueryInput, RESERVED, paths, placeholder, portable,
     versions::{self, Versions},
 };
 use crate::{
     OptionValue, Span,
     cursor::{Cursor, dataset_name},
     error::Problem,
+    expr::whole,
     lexer::Tok,
     options::read_flags,
     read_files,
@@ -51,6 +52,9 @@ pub(super) fn replace(
         }
         if let Some(problem) = versions::scalar(&cursor, versions) {
             return Err(problem);
+        }
+        if let Some(next) = cursor.peek_nth(1) {
+            portable::literal(tok, next)?;
         }
         regions.pass(tok);
         tokens.push(tok.portable());
@@ -148,10 +152,27 @@ fn function(cursor: &mut Cursor<'_>) -> Result<Option<InputKind>, Problem> {
     if cursor.at_words(&["READ_KAFKA"]) && called {
         return Ok(Some(InputKind::ReadKafka(read_files::read_kafka(cursor)?)));
     }
+    if cursor.at_words(&["IDENTIFIER"]) && called {
+        return Ok(Some(InputKind::Dataset(identifier(cursor)?)));
+    }
     if cursor.at_words(&["CLOUD_FILES"]) && called {
         return Ok(Some(InputKind::ReadFiles(read_files::cloud_files(cursor)?)));
     }
     Ok(None)
+}
+
+/// `IDENTIFIER('name')`: a name that is written as a text.
+fn identifier(cursor: &mut Cursor<'_>) -> Result<String, Problem> {
+    cursor.skip(1);
+    let mut inner = cursor.parenthesized()?;
+    let at = inner.here();
+    let text =
+        inner.string("a name in quotes").map_err(|problem| problem.help("write IDENTIFIER('name')"))?;
+    inner.expect_end()?;
+    let tokens = whole(&text).map_err(|problem| Problem::new(at.clone(), problem.message))?;
+    let mut name = Cursor::new(&text, cursor.file, &tokens);
+    let named = name.dataset("a name").and_then(|(dataset, _)| name.expect_end().map(|()| dataset));
+    named.map_err(|problem| Problem::new(at, format!("in this name: {}", problem.message)))
 }
 
 /// `STREAM(source)` or `STREAM source`.
