@@ -10,7 +10,7 @@
 
 pub mod fault;
 pub mod generate;
-mod random;
+pub mod random;
 pub mod real_feed;
 pub mod reference;
 pub mod scenario;

@@ -2,31 +2,33 @@
 
 /// The generator splitmix64.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// The numbers that follow from a seed.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// A number below the bound, or 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0) % bound.max(1)
     }
 
     /// Whether something happens that happens so many times in a hundred.
-    pub(crate) fn happens(&mut self, percent: u8) -> bool {
+    pub fn happens(&mut self, percent: u8) -> bool {
         self.below(100) < u64::from(percent)
     }
 
     /// A place among so many, or 0.
-    pub(crate) fn place(&mut self, among: usize) -> usize {
+    pub fn place(&mut self, among: usize) -> usize {
         let among = u64::try_from(among).unwrap_or(u64::MAX);
         usize::try_from(self.below(among)).unwrap_or_default()
     }
 
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+    /// Brings items into an order of chance.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for at in (1..items.len()).rev() {
             items.swap(at, self.place(at + 1));
         }

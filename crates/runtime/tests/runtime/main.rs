@@ -25,3 +25,4 @@ mod refresh;
 mod retries;
 mod scenarios;
 mod several;
+mod simulation;
