@@ -112,7 +112,9 @@ fn request(random: &mut Random) -> UpdateRequest {
     }
 }
 
-async fn simulate(seed: u64) {
+/// Returns how many operations were made to fail.
+async fn simulate(seed: u64) -> usize {
+    let mut struck = 0;
     let mut random = Random::new(seed);
     let world = World::new(&mut random);
     let undisturbed = Bench::new(Format::Memory);
@@ -147,18 +149,21 @@ async fn simulate(seed: u64) {
             }
             store.faults().revive();
         }
-        drop(store.faults().take_trace());
+        struck += store.faults().take_trace().iter().filter(|operation| operation.fault.is_some()).count();
     }
     // A full refresh that was recorded and not finished is finished first.
     bench.succeed(&pipeline(0)).await;
     assert_eq!(tables(&bench).await, expected, "seed {seed}");
+    struck
 }
 
 #[tokio::test]
 async fn updates_under_faults_of_chance_end_as_one_undisturbed_update() {
     let seeds = if cfg!(slow) { 2000 } else { 100 };
+    let mut struck = 0;
     for seed in 0..seeds {
-        simulate(seed).await;
+        struck += simulate(seed).await;
     }
-    eprintln!("{seeds} seeds");
+    eprintln!("{seeds} seeds, {struck} operations failed");
+    assert!(struck as u64 > seeds, "faults struck");
 }
