@@ -170,11 +170,14 @@ impl<'a> FlowRun<'a> {
                 self.wait_for_more().await?;
                 continue;
             };
+            let context = self.input.context;
+            let permit = context.batch_permit().await;
             let Pin { system_floor, turn } = self.taker.pin().await?;
             let system_floor = system_floor.map(|floor| change::floor_text(&floor)).transpose()?;
             let made = Made { at: self.now(), gives_up_previous, system_floor };
             let planned = self.state.plan(next, slice, &progress, made).await?;
             self.take(next, &planned.plan, turn).await?;
+            drop(permit);
             progress = self.input.source.advance(progress, &planned.plan.slice)?;
             next += 1;
             gives_up_previous = false;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use strandline_flow_graph::{Graph, Mode, ResolvedRequest, UpdateRequest};
 use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, FlowQuery, InputKind, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::{
     analysis::{self, Analysis, Place, Work},
@@ -299,6 +299,7 @@ impl Project {
             turns: Mutex::default(),
             continuous: self.mode == Mode::Continuous,
             trigger_interval: settings.trigger_interval,
+            batches: Semaphore::new(settings.scheduler.permits()),
             progress,
         });
         let mut analysis = analysis;

@@ -15,7 +15,10 @@ mod whole;
 
 pub(crate) use whole::Whole;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
 
 use arrow_schema::SchemaRef;
 use datafusion::{
@@ -24,7 +27,7 @@ use datafusion::{
     dataframe::DataFrame,
     datasource::{ViewTable, source_as_provider},
     execution::context::{SessionConfig, SessionContext},
-    logical_expr::{JoinType, LogicalPlan, TableScan},
+    logical_expr::{AggregateUDF, JoinType, LogicalPlan, ScalarUDF, TableScan},
 };
 use strandline_pipeline_sql::{
     DatasetDefinition, FlowQuery, InputKind, OptionValue, PathTable, PipelineDefinition, QueryInput,
@@ -38,13 +41,27 @@ use crate::{
     sources::SourceStream,
 };
 
-/// A context in which names are taken as they are written (A-33: unquoted names are never folded to lower case).
+/// A context in which names are taken as they are written (A-33: unquoted names are never folded to lower case),
+/// functions mean what they mean in Spark where both engines have one of that name, and a TIMESTAMP is an instant.
 pub(crate) fn session() -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(true);
     config.options_mut().sql_parser.enable_ident_normalization = false;
     config.options_mut().sql_parser.map_string_types_to_utf8view = false;
-    SessionContext::new_with_config(config)
+    config.options_mut().execution.time_zone = Some("UTC".to_owned());
+    let context = SessionContext::new_with_config(config);
+    for function in SPARK_SCALARS.iter() {
+        context.register_udf(function.as_ref().clone());
+    }
+    for function in SPARK_AGGREGATES.iter() {
+        context.register_udaf(function.as_ref().clone());
+    }
+    context
 }
+
+static SPARK_SCALARS: LazyLock<Vec<Arc<ScalarUDF>>> =
+    LazyLock::new(datafusion_spark::all_default_scalar_functions);
+static SPARK_AGGREGATES: LazyLock<Vec<Arc<AggregateUDF>>> =
+    LazyLock::new(datafusion_spark::all_default_aggregate_functions);
 
 /// What a flow reads batch by batch.
 #[derive(Debug, Clone, PartialEq, Eq)]

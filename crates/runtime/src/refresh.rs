@@ -10,7 +10,7 @@ use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use strandline_flow_graph::{Clearing, Graph};
 use strandline_pipeline_sql::FlowDefinition;
-use strandline_table_formats::contract::{CommitOutcome, Table, TableChange, TableDefinition, WriterId};
+use strandline_table_formats::contract::{CommitOutcome, TableChange, WriterId};
 
 use crate::{
     analysis::FlowAnalysis,
@@ -148,29 +148,40 @@ async fn empty(context: &Context, table: &TableToEmpty, analyses: &Analyses) -> 
     for _ in 0..ATTEMPTS {
         let base = stored.snapshot().await?;
         if base.last_batch(&writer.id).is_some() {
-            return Ok(());
+            return empty_quarantine(context, analysis, &writer).await;
         }
         let version = match spec {
             Some(_) => side.write_empty(base.state_version()).await?,
             None => base.state_version(),
         };
-        match replace(stored.as_ref(), base.as_ref(), &definition, &writer.stamp(0, version)).await? {
-            CommitOutcome::Committed(_) | CommitOutcome::AlreadyApplied { .. } => return Ok(()),
+        let rows = stream::empty().boxed();
+        let change = TableChange::Replace { definition: Box::new(definition.clone()), rows };
+        match stored.commit(base.as_ref(), change, &writer.stamp(0, version)).await? {
+            CommitOutcome::Committed(_) | CommitOutcome::AlreadyApplied { .. } => {
+                return empty_quarantine(context, analysis, &writer).await;
+            }
             CommitOutcome::Conflict { .. } => {}
         }
     }
     Err(busy_target())
 }
 
-async fn replace(
-    table: &dyn Table,
-    base: &dyn strandline_table_formats::contract::TableSnapshot,
-    definition: &TableDefinition,
-    stamp: &strandline_table_formats::contract::CommitStamp,
-) -> Result<CommitOutcome> {
-    let change =
-        TableChange::Replace { definition: Box::new(definition.clone()), rows: stream::empty().boxed() };
-    Ok(table.commit(base, change, stamp).await?)
+/// The rows that the table's constraints dropped will be dropped again.
+async fn empty_quarantine(context: &Context, analysis: &FlowAnalysis, writer: &Writer) -> Result<()> {
+    let Some(name) = &analysis.properties.quarantine else { return Ok(()) };
+    let Some(table) = context.format.open(name).await? else { return Ok(()) };
+    for _ in 0..ATTEMPTS {
+        let base = table.snapshot().await?;
+        if base.last_batch(&writer.id).is_some() {
+            return Ok(());
+        }
+        let stamp = writer.stamp(0, base.state_version());
+        match table.commit(base.as_ref(), TableChange::Empty, &stamp).await? {
+            CommitOutcome::Committed(_) | CommitOutcome::AlreadyApplied { .. } => return Ok(()),
+            CommitOutcome::Conflict { .. } => {}
+        }
+    }
+    Err(busy_target())
 }
 
 /// Refuses to clear what could not be filled again: a flow that was not understood, a source that can't be opened, or a

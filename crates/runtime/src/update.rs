@@ -17,7 +17,10 @@ use strandline_flow_graph::{
 use strandline_pipeline_sql::{FlowDefinition, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
 use tokio::{
-    sync::mpsc::{UnboundedReceiver, UnboundedSender},
+    sync::{
+        Semaphore, SemaphorePermit,
+        mpsc::{UnboundedReceiver, UnboundedSender},
+    },
     task::JoinSet,
 };
 
@@ -47,6 +50,8 @@ pub(crate) struct Context {
     pub(crate) continuous: bool,
     /// How long a flow of a continuous pipeline waits before it looks for more.
     pub(crate) trigger_interval: Duration,
+    /// Limits how many batches are taken at once where flows hold no permit of the scheduler: in continuous mode.
+    pub(crate) batches: Semaphore,
     /// Where flows of a continuous pipeline tell that they have taken in all that there was.
     pub(crate) progress: UnboundedSender<String>,
 }
@@ -73,6 +78,11 @@ impl Context {
     pub(crate) fn caught_up(&self, flow: &str) {
         // Nobody listens any more once the update is over.
         drop(self.progress.send(flow.to_owned()));
+    }
+
+    /// The permit to take a batch.
+    pub(crate) async fn batch_permit(&self) -> Option<SemaphorePermit<'_>> {
+        if self.continuous { self.batches.acquire().await.ok() } else { None }
     }
 
     /// The lock by which flows of one target take turns.

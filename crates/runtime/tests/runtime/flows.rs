@@ -152,3 +152,27 @@ async fn a_struct_sequence_orders_field_by_field() {
         assert_eq!(json!(rows), expected, "{format:?}");
     }
 }
+
+#[tokio::test]
+async fn functions_of_spark_mean_what_they_mean_there() {
+    for format in FORMATS {
+        let bench = Bench::new(format);
+        bench.file("in/1.json", &[json!({ "name": "ada", "at": "2024-02-29T23:30:00Z", "n": -7 })]);
+        bench
+            .succeed(
+                "CREATE STREAMING TABLE t AS SELECT sha2(name, 256) AS hash, concat_ws('-', name, name) AS twice,
+                   substring(name, 2, 2) AS part, elt(2, 'x', 'y') AS second, last_day(CAST(at AS DATE)) AS last,
+                   pmod(n, 5) AS rest, hex(name) AS hex, nvl(name, '') AS kept, if(n < 0, 'minus', 'plus') AS sign,
+                   at > TIMESTAMP '2024-02-29 23:00:00' AS late, date_format(at, '%Y') AS year
+                 FROM STREAM read_files('in/*.json', format => 'json', schema => 'name STRING, at TIMESTAMP, n INT')",
+            )
+            .await;
+        let row = &bench.rows("SELECT * FROM t").await[0];
+        let expected = json!({
+            "hash": row["hash"], "twice": "ada-ada", "part": "da", "second": "y", "last": "2024-02-29", "rest": 3,
+            "hex": "616461", "kept": "ada", "sign": "minus", "late": true, "year": "2024"
+        });
+        assert_eq!(json!(row), expected, "{format:?}");
+        assert!(row["hash"].as_str().unwrap().starts_with("fdee430d"), "{row:?}");
+    }
+}

@@ -207,3 +207,21 @@ async fn bench_rows_differ(bench: &Bench, sql: &str, request: &UpdateRequest) {
     bench.request(sql, request).await;
     assert_ne!(raw(bench).await, before);
 }
+
+#[tokio::test]
+async fn r07_a_full_refresh_empties_the_quarantine_as_well() {
+    for format in FORMATS {
+        let bench = Bench::new(format);
+        filled(&bench);
+        let sql = pipeline().replace(
+            "CREATE STREAMING TABLE raw;",
+            "CREATE STREAMING TABLE raw (CONSTRAINT known EXPECT (op = 'U') ON VIOLATION DROP ROW)
+               TBLPROPERTIES ('strandline.quarantine' = 'dropped');",
+        );
+        bench.succeed(&sql).await;
+        assert_eq!(bench.rows("SELECT k FROM dropped").await.len(), 2);
+        bench.request(&sql, &UpdateRequest::full_refresh_all()).await;
+        assert_eq!(bench.rows("SELECT k FROM dropped").await.len(), 2, "{format:?}");
+        assert_eq!(raw(&bench).await, ["a", "b", "b", "z"]);
+    }
+}
