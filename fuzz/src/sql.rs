@@ -1,8 +1,8 @@
 //! Does any text make the SQL reader panic, and does what it reads survive being printed?
 
 use strandline_pipeline_sql::{
-    FlowQuery, PipelineDefinition, SourceFile, SqlError, SqlExpr, Support, parse_pipeline,
-    parse_pipeline_with,
+    FlowQuery, PipelineDefinition, SourceFile, SqlError, SqlExpr, Support, Values, parse_pipeline,
+    parse_pipeline_with, parse_pipeline_with_values,
 };
 
 /// Longer texts find nothing that shorter ones don't.
@@ -23,6 +23,13 @@ pub fn reads(text: &str) {
         let again = parse_pipeline_with(&[SourceFile::new("f", &printed)], &Support::everything());
         assert_eq!(Ok(read), again, "{text}\nis printed as\n{printed}");
     }
+    // Values that are longer and shorter than their keys, and would close quotes if they could.
+    let value = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let values = Values {
+        defaults: [value("k", "it's \"`\\ ${n}")].into(),
+        overrides: [value("n", ""), value("pipelines.x", "a_long_name")].into(),
+    };
+    checked(text, parse_pipeline_with_values(&file, &Support::everything(), &values));
     drop(SqlExpr::parse(text));
     drop(FlowQuery::parse(text));
 }

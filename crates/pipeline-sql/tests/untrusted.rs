@@ -1,7 +1,10 @@
 //! Does any text at all make the parser panic, overflow the stack or take for ever? (Invariant 7)
 
 use proptest::prelude::*;
-use strandline_pipeline_sql::{FlowQuery, SourceFile, SqlExpr, Support, parse_pipeline, parse_pipeline_with};
+use strandline_pipeline_sql::{
+    FlowQuery, PipelineDefinition, SourceFile, SqlError, SqlExpr, Support, Values, parse_pipeline,
+    parse_pipeline_with, parse_pipeline_with_values,
+};
 
 const VALID: &str = "SET pipelines.x = 'y';
 CREATE OR REFRESH STREAMING TABLE t (id BIGINT NOT NULL, s STRUCT<a: ARRAY<INT>, b: MAP<STRING, DECIMAL(5,2)>>,
@@ -29,23 +32,32 @@ CREATE SINK x USING foreachBatch OPTIONS ('a' 'b', c.d = 1); /* c */ -- end";
 /// Reads `text` in every way, and renders every error against it.
 fn read(text: &str) {
     let sources = [SourceFile::new("f", text)];
-    for result in [parse_pipeline(&sources), parse_pipeline_with(&sources, &Support::everything())] {
-        match result {
-            Ok(definition) => {
-                let printed = definition.to_sql();
-                assert!(!printed.contains("__strandline_"));
-                let sources = [SourceFile::new("f", printed.as_str())];
-                let again = parse_pipeline_with(&sources, &Support::everything());
-                assert_eq!(again.as_ref(), Ok(&definition), "{text}\nis printed as\n{printed}");
-                definition.graph().map(|graph| graph.to_string()).unwrap_or_default();
-            }
-            Err(errors) => {
-                assert!(!errors.is_empty());
-                for error in errors {
-                    assert!(error.span.start <= error.span.end && error.span.end <= text.len(), "{error:?}");
-                    assert!(text.is_char_boundary(error.span.start) && text.is_char_boundary(error.span.end));
-                    assert!(!error.render(text).is_empty() && !error.to_string().contains('\n'), "{error:?}");
-                }
+    let value = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let values = Values {
+        defaults: [value("k", "it's \"`\\ ${pipelines.x}")].into(),
+        overrides: [value("pipelines.x", "")].into(),
+    };
+    checked(text, parse_pipeline(&sources));
+    checked(text, parse_pipeline_with(&sources, &Support::everything()));
+    checked(text, parse_pipeline_with_values(&sources, &Support::everything(), &values));
+}
+
+fn checked(text: &str, result: Result<PipelineDefinition, Vec<SqlError>>) {
+    match result {
+        Ok(definition) => {
+            let printed = definition.to_sql();
+            assert!(!printed.contains("__strandline_"));
+            let sources = [SourceFile::new("f", printed.as_str())];
+            let again = parse_pipeline_with(&sources, &Support::everything());
+            assert_eq!(again.as_ref(), Ok(&definition), "{text}\nis printed as\n{printed}");
+            definition.graph().map(|graph| graph.to_string()).unwrap_or_default();
+        }
+        Err(errors) => {
+            assert!(!errors.is_empty());
+            for error in errors {
+                assert!(error.span.start <= error.span.end && error.span.end <= text.len(), "{error:?}");
+                assert!(text.is_char_boundary(error.span.start) && text.is_char_boundary(error.span.end));
+                assert!(!error.render(text).is_empty() && !error.to_string().contains('\n'), "{error:?}");
             }
         }
     }
@@ -56,7 +68,7 @@ fn fragment() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => proptest::sample::select(words).prop_map(str::to_owned),
         1 => "\\PC{0,4}",
-        1 => proptest::sample::select(vec!["${pipelines.x}", "${", "$", "{", "}", "(", ")", "'", "\"", "`", "\\", ";", "\u{0}", "/*", "--", "<", ">>", "=>", "😀", "\r\n"])
+        1 => proptest::sample::select(vec!["${pipelines.x}", "${k}", "${", "$", "{", "}", "(", ")", "'", "\"", "`", "\\", ";", "\u{0}", "/*", "--", "<", ">>", "=>", "😀", "\r\n"])
             .prop_map(str::to_owned),
     ]
 }
