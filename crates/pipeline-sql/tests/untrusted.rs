@@ -108,6 +108,10 @@ proptest! {
         }
         read(&format!("SET pipelines.x = 'y';{}", words.concat()));
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases() / 5, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn mutated_sql_never_panics(
