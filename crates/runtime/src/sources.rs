@@ -5,10 +5,13 @@
 //! folds the slices of all plans into the source's *progress*. Other sources can be written outside of this crate.
 
 mod decode;
-mod exact;
+mod columns;
 mod files;
 mod infer;
+mod json;
 mod options;
+mod records;
+mod scalars;
 mod table;
 
 pub use files::FileSource;
