@@ -7,6 +7,7 @@ use std::fmt;
 use sqlparser::tokenizer::Token;
 
 use crate::{
+    SourceFile, SqlError,
     cursor::Cursor,
     error::Problem,
     expr::whole,
@@ -34,6 +35,15 @@ impl ColumnDef {
     }
 
     /// Parses `name TYPE [NOT NULL] [COMMENT '..'], ..`.
+    ///
+    /// # Errors
+    /// Text that is no list of columns.
+    pub fn parse(text: &str) -> Result<Vec<Self>, SqlError> {
+        let source = SourceFile::new("<columns>", text);
+        Self::parse_list(text).map_err(|problem| SqlError::located(&source, problem))
+    }
+
+    /// As [`ColumnDef::parse`], within another text.
     pub(crate) fn parse_list(text: &str) -> Result<Vec<Self>, Problem> {
         let tokens = whole(text)?;
         let mut cursor = Cursor::new(text, 0, &tokens);

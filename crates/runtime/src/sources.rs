@@ -4,18 +4,27 @@
 //! reading a slice again gives the same rows. The runtime writes the slice into the batch's plan before it reads it, and
 //! folds the slices of all plans into the source's *progress*. Other sources can be written outside of this crate.
 
-mod decode;
+mod bytes;
+mod columnar;
 mod columns;
+mod csv;
+mod decode;
 mod files;
 mod infer;
-mod json;
+pub(crate) mod json;
+mod kinds;
+mod lines;
+pub(crate) mod metadata;
 mod options;
-mod records;
+mod partitions;
+mod patterns;
+pub(crate) mod records;
 mod scalars;
 mod table;
+mod taken;
 
-pub use files::FileSource;
-pub use options::{FileFormat, FileOptions};
+pub use files::{FileSource, NewColumns};
+pub use options::{Evolution, FileFormat, FileOptions};
 pub use table::TableSource;
 
 use std::fmt;

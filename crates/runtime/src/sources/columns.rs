@@ -120,6 +120,8 @@ pub(crate) struct Look {
     pub(crate) ignore_case: bool,
     /// How days and instants are written.
     pub(crate) formats: Formats,
+    /// Fields of a record that are left out.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// The columns of records, or the fields of a struct.
@@ -187,6 +189,9 @@ impl Columns {
         }
         for (at, ((name, value), place)) in record.iter().zip(&places).enumerate() {
             let Some(place) = *place else {
+                if rest.path.is_empty() && look.left_out.iter().any(|own| own == name) {
+                    continue;
+                }
                 let alike = || self.fields.iter().any(|field| field.name().eq_ignore_ascii_case(name));
                 rest.unknown(name, value, has_type(value) && !alike());
                 continue;

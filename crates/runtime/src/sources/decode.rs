@@ -1,253 +1,284 @@
-//! How does the content of a file become rows, and what is said of content that is no rows?
+//! How does the content of a file become rows?
 //!
-//! JSON and CSV are decoded in batches. When a batch can't be decoded, the file is gone through once more line by line,
-//! so that the error names the first bad line, shows it, and counts how many there are.
+//! Text is read as a stream, record by record; Parquet and Avro batch by batch. What a record is worth that is not as
+//! expected is said in `records`, for rows that come with types in `columnar`.
 
-use std::{io::Cursor, sync::Arc};
+use std::{
+    io::{self, BufRead},
+    sync::Arc,
+};
 
-use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, SchemaRef};
-use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream};
-use object_store::{ObjectStore, ObjectStoreExt, path::Path};
-use parquet::arrow::ParquetRecordBatchStreamBuilder;
-use strandline_table_formats::parquet::Input;
+use arrow_schema::{DataType, SchemaRef};
+use object_store::{ObjectStore, path::Path};
 
-use super::{FileFormat, FileOptions, SourceStream, exact, files::FileRef};
-use crate::error::{Error, ErrorKind, Result, store_error};
+use super::{
+    FileFormat, FileOptions, SourceStream,
+    bytes::{self, Consumer},
+    columnar,
+    csv::CsvRecords,
+    files::FileRef,
+    lines::{Lines, Values, skip_mark},
+    records::{Place, RecordDecoder},
+};
+use crate::error::{Error, ErrorKind, Result};
 
-const BATCH_ROWS: usize = 8192;
-const SAMPLE: usize = 160;
-/// Some tools begin a text file with it.
-const BOM: &[u8] = b"\xef\xbb\xbf";
-/// JSON that nests deeper is no record of anything; the decoder follows it with its stack.
-const DEEPEST: usize = 128;
-
-/// Refuses JSON that nests too deep.
-fn check_depth(content: &[u8], name: &str) -> Result<()> {
-    let (mut depth, mut line, mut quoted, mut escaped) = (0_usize, 1_usize, false, false);
-    for &byte in content {
-        match (quoted, byte) {
-            (_, b'\n') => {
-                // A string does not go over a line: whatever was open is a broken record, told by the decoder.
-                (line, quoted, escaped) = (line + 1, false, false);
-            }
-            (true, _) if escaped => escaped = false,
-            (true, b'\\') => escaped = true,
-            (_, b'"') => quoted = !quoted,
-            (false, b'[' | b'{') => depth += 1,
-            (false, b']' | b'}') => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > DEEPEST {
-            return Err(Error::new(ErrorKind::Data, format!("a record nests more than {DEEPEST} deep"))
-                .with("file", name)
-                .with("line", line));
-        }
-    }
-    Ok(())
+/// A file to read.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    /// What messages call it.
+    pub(super) name: String,
+    pub(super) options: Arc<FileOptions>,
+    /// The columns that its records have, the rescue column included.
+    pub(super) schema: SchemaRef,
+    /// Columns that rows have from elsewhere: fields of these names are left out.
+    pub(super) given: Vec<String>,
 }
 
-/// The rows of one file. `name` is what messages call it.
+/// The rows of one file.
 pub(super) async fn read(
     store: &Arc<dyn ObjectStore>,
     file: &FileRef,
-    name: &str,
-    options: &FileOptions,
-    schema: &SchemaRef,
+    reading: Reading,
 ) -> Result<SourceStream> {
     let path = Path::parse(&file.path)
         .map_err(|e| Error::new(ErrorKind::State, "a recorded path is none").because(e))?;
-    if options.format == FileFormat::Parquet {
-        return parquet(store, path, name, schema).await;
+    if reading.options.format == FileFormat::Parquet {
+        return columnar::parquet(store, path, reading).await;
     }
-    let content = store
-        .get(&path)
-        .await
-        .map_err(|e| gone(e, name))?
-        .bytes()
-        .await
-        .map_err(|e| store_error(e, &path))?;
-    let content = content.strip_prefix(BOM).map_or(content.clone(), |rest| content.slice_ref(rest));
-    let batches = if options.format == FileFormat::Json {
-        check_depth(&content, name)?;
-        json(&content, schema)
-    } else {
-        check_header(options, schema, &content, name)?;
-        csv(&content, options, schema)
-    };
-    let (name, options, schema) = (name.to_owned(), options.clone(), Arc::clone(schema));
-    let explained =
-        batches.map(move |batch| batch.map_err(|error| explain(&content, &name, &options, &schema, &error)));
-    Ok(stream::iter(explained).boxed())
-}
-
-fn gone(error: object_store::Error, name: &str) -> Error {
-    match error {
-        object_store::Error::NotFound { .. } => {
-            Error::new(ErrorKind::Gone, "a file that was listed is gone").with("file", name)
+    let packed = bytes::open(store, &path, &reading.name).await?;
+    Ok(bytes::decoded(move |consumer| {
+        if reading.options.format == FileFormat::Avro {
+            return columnar::avro(packed, &reading, consumer);
         }
-        other => store_error(other, &name),
+        let name = reading.name.clone();
+        let mut text = text(packed, &reading).map_err(|e| bytes::broken(e, &name))?;
+        match reading.options.format {
+            FileFormat::Csv => csv(text.as_mut(), &reading, consumer),
+            FileFormat::Text => lines_of_text(text.as_mut(), &reading, consumer),
+            _ if reading.options.multi_line => json_values(text.as_mut(), &reading, consumer),
+            _ => json_lines(text.as_mut(), &reading, consumer),
+        }
+    }))
+}
+
+/// The text of a file: unpacked, without a byte-order mark.
+pub(super) fn text(packed: Box<dyn BufRead + Send>, reading: &Reading) -> io::Result<Box<dyn BufRead + Send>> {
+    let mut text = reading.options.compression_of(&reading.name).unpack(packed)?;
+    skip_mark(text.as_mut())?;
+    Ok(text)
+}
+
+/// Gathers the records of one file and hands their rows on.
+struct Rows<'a> {
+    decoder: RecordDecoder,
+    reading: &'a Reading,
+    consumer: &'a Consumer,
+}
+
+impl<'a> Rows<'a> {
+    fn new(reading: &'a Reading, consumer: &'a Consumer) -> Result<Self> {
+        let decoder = RecordDecoder::new(&reading.schema, reading.options.records.clone())?;
+        let decoder = decoder.without(reading.given.clone());
+        Ok(Self { decoder, reading, consumer })
+    }
+
+    fn place(&self, line: u64) -> Place<'a> {
+        Place { input: &self.reading.name, unit: "line", at: line }
+    }
+
+    /// Hands on what is gathered, if it is enough; `false` when nobody wants more.
+    fn hand_on(&mut self, all: bool) -> Result<bool> {
+        let batch = self.decoder.batch(all).map_err(|error| error.with("file", &self.reading.name))?;
+        Ok(batch.is_none_or(|batch| self.consumer.take(batch)))
+    }
+
+    fn finish(mut self) -> Result<()> {
+        if self.hand_on(true)? { self.decoder.finish() } else { Ok(()) }
+    }
+
+    fn broken(&self, error: io::Error) -> Error {
+        bytes::broken(error, &self.reading.name)
     }
 }
 
-type Decoded = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
-
-fn json(content: &Bytes, schema: &SchemaRef) -> Decoded {
-    let reader = arrow_json::ReaderBuilder::new(exact::as_text(schema))
-        .with_batch_size(BATCH_ROWS)
-        .with_coerce_primitive(true)
-        .build(Cursor::new(content.clone()));
-    let schema = Arc::clone(schema);
-    match reader {
-        Ok(reader) => Box::new(reader.map(move |batch| exact::from_text(&batch?, &schema))),
-        Err(error) => Box::new(std::iter::once(Err(error))),
-    }
-}
-
-fn csv(content: &Bytes, options: &FileOptions, schema: &SchemaRef) -> Decoded {
-    match csv_builder(options, schema) {
-        Ok(builder) => match builder.with_batch_size(BATCH_ROWS).build(Cursor::new(content.clone())) {
-            Ok(reader) => Box::new(reader),
-            Err(error) => Box::new(std::iter::once(Err(error))),
-        },
-        Err(error) => Box::new(std::iter::once(Err(error))),
-    }
-}
-
-fn csv_builder(options: &FileOptions, schema: &SchemaRef) -> Result<arrow_csv::ReaderBuilder, ArrowError> {
-    let mut builder = arrow_csv::ReaderBuilder::new(Arc::clone(schema))
-        .with_header(options.header)
-        .with_delimiter(options.delimiter)
-        .with_quote(options.quote);
-    if let Some(null) = &options.null_value {
-        let pattern = format!("^({})?$", regex_escape(null));
-        let regex = regex::Regex::new(&pattern).map_err(|e| ArrowError::ParseError(e.to_string()))?;
-        builder = builder.with_null_regex(regex);
-    }
-    Ok(builder)
-}
-
-/// Columns are taken in the order of the schema: a header in another order must not shift values silently.
-fn check_header(options: &FileOptions, schema: &SchemaRef, content: &Bytes, name: &str) -> Result<()> {
-    if !options.header || content.is_empty() {
-        return Ok(());
-    }
-    let first = content.split(|&b| b == b'\n').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(first);
-    let quote = char::from(options.quote);
-    let parts = line.trim_end_matches('\r').split(char::from(options.delimiter));
-    let found: Vec<&str> = parts.map(|n| n.trim().trim_matches(quote)).collect();
-    let expected: Vec<&str> = schema.fields().iter().map(|f| f.name().trim()).collect();
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Data,
-        "the header of a file does not have the columns of the schema, in their order",
-    )
-    .with("file", name)
-    .with("header", found.join(", "))
-    .with("schema", expected.join(", ")))
-}
-
-fn regex_escape(text: &str) -> String {
-    let special = |c: char| !c.is_alphanumeric() && c.is_ascii();
-    text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
-}
-
-/// Finds the lines that can't be decoded, one by one.
-fn explain(
-    content: &Bytes,
-    name: &str,
-    options: &FileOptions,
-    schema: &SchemaRef,
-    error: &ArrowError,
-) -> Error {
-    let header = options.format == FileFormat::Csv && options.header;
-    let line_options = FileOptions { header: false, ..options.clone() };
-    let mut bad = 0_usize;
-    let mut first: Option<(usize, String, String)> = None;
-    for (i, line) in content.split(|&b| b == b'\n').enumerate() {
-        if line.trim_ascii().is_empty() || (header && i == 0) {
+fn json_lines(text: &mut dyn BufRead, reading: &Reading, consumer: &Consumer) -> Result<()> {
+    let mut rows = Rows::new(reading, consumer)?;
+    let mut lines = Lines::new(text);
+    loop {
+        let number = lines.number + 1;
+        let Some(line) = lines.next().map_err(|e| rows.broken(e))? else { return rows.finish() };
+        if line.trim_ascii().is_empty() {
             continue;
         }
-        let line_bytes = Bytes::copy_from_slice(line);
-        let mut decoded = match options.format {
-            FileFormat::Json => json(&line_bytes, schema),
-            _ => csv(&line_bytes, &line_options, schema),
-        };
-        if let Some(error) = decoded.find_map(Result::err) {
-            bad += 1;
-            if first.is_none() {
-                let text: String = String::from_utf8_lossy(line).chars().take(SAMPLE).collect();
-                first = Some((i + 1, text, plain(&error)));
-            }
+        rows.decoder.push(line, rows.place(number))?;
+        if !rows.hand_on(false)? {
+            return Ok(());
         }
     }
-    match first {
-        Some((line, sample, why)) => Error::new(ErrorKind::Data, format!("a line can't be read: {why}"))
-            .with("file", name)
-            .with("line", line)
-            .with("bad lines", bad)
-            .with("sample", sample)
-            .help("mend or remove the file and run again: nothing of its batch was written"),
-        None => Error::new(ErrorKind::Data, format!("the file can't be read: {}", plain(error)))
-            .with("file", name),
+}
+
+fn json_values(text: &mut dyn BufRead, reading: &Reading, consumer: &Consumer) -> Result<()> {
+    let mut rows = Rows::new(reading, consumer)?;
+    let mut values = Values::new(text);
+    loop {
+        let value = values.next().map_err(|e| rows.broken(e))?.map(<[u8]>::to_vec);
+        let Some(value) = value else { return rows.finish() };
+        rows.decoder.push(&value, rows.place(values.begins))?;
+        if !rows.hand_on(false)? {
+            return Ok(());
+        }
     }
 }
 
-fn plain(error: &ArrowError) -> String {
-    let text = error.to_string();
-    ["Json error: ", "Csv error: ", "Parser error: "]
-        .iter()
-        .fold(text, |text, prefix| text.strip_prefix(prefix).map_or_else(|| text.clone(), str::to_owned))
-}
-
-async fn parquet(
-    store: &Arc<dyn ObjectStore>,
-    path: Path,
-    name: &str,
-    schema: &SchemaRef,
-) -> Result<SourceStream> {
-    let meta = store.head(&path).await.map_err(|e| gone(e, name))?;
-    let unreadable = |name: &str, error: parquet::errors::ParquetError| {
-        Error::new(ErrorKind::Data, format!("the file is no readable Parquet: {error}"))
-            .with("file", name)
-            .help("mend or remove the file and run again: nothing of its batch was written")
-    };
-    let reader = Input::new(Arc::clone(store), path, meta.size);
-    let builder = ParquetRecordBatchStreamBuilder::new(reader).await.map_err(|e| unreadable(name, e))?;
-    let stream = builder.with_batch_size(BATCH_ROWS).build().map_err(|e| unreadable(name, e))?;
-    let (name, schema) = (name.to_owned(), Arc::clone(schema));
-    Ok(stream
-        .map_err({
-            let name = name.clone();
-            move |e| unreadable(&name, e)
-        })
-        .and_then(move |batch| {
-            let fitted = fit(&batch, &schema, &name);
-            async move { fitted }
-        })
-        .boxed())
-}
-
-/// Brings a Parquet batch to the source's schema: by name, missing columns are NULL, lossless casts only.
-fn fit(batch: &RecordBatch, schema: &SchemaRef, name: &str) -> Result<RecordBatch> {
-    let columns = schema
-        .fields()
-        .iter()
-        .map(|field| match batch.column_by_name(field.name()) {
-            None => Ok(arrow_array::new_null_array(field.data_type(), batch.num_rows())),
-            Some(column) if crate::types::is_lossless(column.data_type(), field.data_type()) => {
-                crate::types::cast_exactly(column, field).map_err(|error| error.with("file", name))
+fn lines_of_text(text: &mut dyn BufRead, reading: &Reading, consumer: &Consumer) -> Result<()> {
+    let mut rows = Rows::new(reading, consumer)?;
+    let mut lines = Lines::new(text);
+    let column = rows.decoder.names().position(|name| name == "value");
+    loop {
+        let number = lines.number + 1;
+        let Some(line) = lines.next().map_err(|e| rows.broken(e))? else { return rows.finish() };
+        let place = rows.place(number);
+        match std::str::from_utf8(line) {
+            Ok(line) => {
+                rows.decoder.count(line.len());
+                let value = column.map(|column| (column, Some(line)));
+                rows.decoder.push_texts(value.into_iter(), [].into_iter(), &|| line.to_owned(), place)?;
             }
-            Some(column) => Err(Error::new(ErrorKind::Data, "a column has another type than before")
-                .with("file", name)
-                .with("column", field.name())
-                .with("type", column.data_type())
-                .with("expected", field.data_type())),
-        })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+            Err(_) => {
+                let text = String::from_utf8_lossy(line).into_owned();
+                rows.decoder.malformed(&text, "the text is no UTF-8".to_owned(), place);
+            }
+        }
+        if !rows.hand_on(false)? {
+            return Ok(());
+        }
+    }
+}
+
+/// Where the fields of a delimited record go.
+struct Layout {
+    /// The names of its fields: the header's, or those that Spark gives.
+    names: Vec<String>,
+    /// The column of each.
+    places: Vec<Option<usize>>,
+    /// Columns of text, by their place: an empty text is a value there.
+    text: Vec<bool>,
+    /// Whether the names stand in the file.
+    header: bool,
+}
+
+impl Layout {
+    fn new(header: Option<Vec<String>>, decoder: &RecordDecoder, reading: &Reading) -> Result<Self> {
+        let columns: Vec<&str> = decoder.names().collect();
+        let text = columns.iter().map(|name| {
+            reading.schema.field_with_name(name).is_ok_and(|field| field.data_type() == &DataType::Utf8)
+        });
+        let text = text.collect();
+        let Some(names) = header else {
+            let places = (0..columns.len()).map(Some).collect();
+            return Ok(Self { names: Vec::new(), places, text, header: false });
+        };
+        let ignore_case = reading.options.records.look.ignore_case;
+        let place = |name: &String| {
+            let exactly = columns.iter().position(|column| column == name);
+            exactly.or_else(|| {
+                columns.iter().position(|column| ignore_case && column.eq_ignore_ascii_case(name))
+            })
+        };
+        let places: Vec<Option<usize>> = names.iter().map(place).collect();
+        let mut seen: Vec<usize> = places.iter().flatten().copied().collect();
+        let found = seen.len();
+        seen.sort_unstable();
+        seen.dedup();
+        let problem = if seen.len() < found {
+            "the header of a file names a column twice"
+        } else if found == 0 && !columns.is_empty() && !names.is_empty() {
+            "the header of a file has none of the columns of the schema"
+        } else {
+            return Ok(Self { names, places, text, header: true });
+        };
+        Err(Error::new(ErrorKind::Data, problem)
+            .with("file", &reading.name)
+            .with("header", names.join(", "))
+            .with("schema", columns.join(", ")))
+    }
+
+    fn is_null(&self, text: &str, quoted: bool, place: usize, null_value: Option<&str>) -> bool {
+        let is_text = self.text.get(place).copied().unwrap_or(false);
+        null_value == Some(text) || (text.is_empty() && !(quoted && is_text))
+    }
+}
+
+/// The names in the first record of a file.
+pub(super) fn header_of<R: BufRead>(records: &mut CsvRecords<R>) -> io::Result<Option<Vec<String>>> {
+    let Some(record) = records.next()? else { return Ok(None) };
+    let fields = record.fields().ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, "the text is no UTF-8")
+    })?;
+    Ok(Some(fields.map(|(name, _)| name.trim().to_owned()).collect()))
+}
+
+/// The name of a field that has none.
+pub(super) fn unnamed(at: usize) -> String {
+    format!("_c{at}")
+}
+
+fn csv(text: &mut dyn BufRead, reading: &Reading, consumer: &Consumer) -> Result<()> {
+    let mut rows = Rows::new(reading, consumer)?;
+    let dialect = &reading.options.csv;
+    let mut records = CsvRecords::new(text, dialect.clone());
+    records.skip_rows().map_err(|e| rows.broken(e))?;
+    let header = if dialect.header {
+        match header_of(&mut records).map_err(|e| rows.broken(e))? {
+            Some(names) => Some(names),
+            None => return Ok(()),
+        }
+    } else {
+        None
+    };
+    let layout = Layout::new(header, &rows.decoder, reading)?;
+    let keeps_further = reading.options.records.rescue.is_some();
+    loop {
+        let Some(record) = records.next().map_err(|e| rows.broken(e))? else { return rows.finish() };
+        let place = rows.place(record.line);
+        rows.decoder.count(record.size());
+        let sample = || record.text(dialect.delimiter);
+        let expected = layout.places.len();
+        let problem = match record.len() {
+            _ if record.problem.is_some() => record.problem.clone(),
+            found if found < expected || (found > expected && !keeps_further) => {
+                Some(format!("it has {found} fields, {expected} are expected"))
+            }
+            _ => None,
+        };
+        match (problem, record.fields()) {
+            (Some(why), _) => rows.decoder.malformed(&sample(), why, place),
+            (None, None) => rows.decoder.malformed(&sample(), "the text is no UTF-8".to_owned(), place),
+            (None, Some(fields)) => {
+                let fields: Vec<(&str, bool)> = fields.collect();
+                let null = dialect.null_value.as_deref();
+                let typed = fields.iter().zip(&layout.places).filter_map(|((text, quoted), place)| {
+                    let place = (*place)?;
+                    Some((place, (!layout.is_null(text, *quoted, place, null)).then_some(*text)))
+                });
+                let extra: Vec<String> = (expected..fields.len()).map(unnamed).collect();
+                let names = layout.names.iter().map(String::as_str).chain(extra.iter().map(String::as_str));
+                let names: Vec<&str> = if layout.header {
+                    names.collect()
+                } else {
+                    (0..expected).map(|_| "").chain(extra.iter().map(String::as_str)).collect()
+                };
+                let further = names.into_iter().zip(&fields).enumerate().filter_map(|(at, (name, field))| {
+                    let known = layout.places.get(at).is_some_and(Option::is_some);
+                    let (text, quoted) = *field;
+                    let is_value = !(text.is_empty() && !quoted) && null != Some(text);
+                    (!known && is_value).then_some((name, text, at < expected))
+                });
+                rows.decoder.push_texts(typed, further, &sample, place)?;
+            }
+        }
+        if !rows.hand_on(false)? {
+            return Ok(());
+        }
+    }
 }

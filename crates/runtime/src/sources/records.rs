@@ -114,6 +114,13 @@ impl RecordDecoder {
         })
     }
 
+    /// As it is, but fields of these names are left out.
+    #[must_use]
+    pub(crate) fn without(mut self, names: Vec<String>) -> Self {
+        self.options.look.left_out = names;
+        self
+    }
+
     /// Takes the text of a record: a JSON object, or a list of them.
     ///
     /// # Errors
@@ -144,21 +151,24 @@ impl RecordDecoder {
         self.judge(&|| value.raw().into_owned(), place)
     }
 
-    /// Takes a record whose values are texts, by the place of their column; `further` have a name and no column.
+    /// Takes a record whose values are texts, by the place of their column; `further` have a name and no column, and say
+    /// whether they could have one.
     ///
     /// # Errors
     /// As [`RecordDecoder::push`].
     pub(crate) fn push_texts<'t>(
         &mut self,
         texts: impl Iterator<Item = (usize, Option<&'t str>)>,
-        further: impl Iterator<Item = (&'t str, &'t str)>,
+        further: impl Iterator<Item = (&'t str, &'t str, bool)>,
         sample: &dyn Fn() -> String,
         place: Place<'_>,
     ) -> Result<()> {
         self.rest.clear();
         self.columns.append_texts(texts, &self.options.look, &mut self.rest);
-        for (name, text) in further {
-            self.rest.unknown(name, &Json::Text(text.into()), true);
+        let left_out = &self.options.look.left_out;
+        for (name, text, new) in further.filter(|(name, ..)| !left_out.iter().any(|own| own == name)) {
+            let alike = || self.schema.fields().iter().any(|field| field.name().eq_ignore_ascii_case(name));
+            self.rest.unknown(name, &Json::Text(text.into()), new && !alike());
         }
         self.judge(sample, place)
     }
@@ -183,8 +193,10 @@ impl RecordDecoder {
         for misfit in &self.rest.misfits {
             let Misfit::Unknown { column, new } = misfit else { continue };
             match self.options.unknown {
-                Unknown::Evolve if *new => return Err(new_field(column, place)),
-                Unknown::Refuse => return Err(refused_field(column, place)),
+                Unknown::Evolve if *new => return Err(new_field(column, place.input)),
+                Unknown::Refuse => {
+                    return Err(refused_field(column, place.input).with(place.unit, place.at));
+                }
                 Unknown::Rest | Unknown::Evolve => {}
             }
         }
@@ -312,18 +324,18 @@ pub(crate) fn check_nulls(schema: &Schema, columns: &[ArrayRef]) -> Result<()> {
     }
 }
 
-fn new_field(column: &str, place: Place<'_>) -> Error {
+/// The error that says that a field becomes a column.
+pub(super) fn new_field(column: &str, input: &str) -> Error {
     Error::new(ErrorKind::SchemaEvolved, "a record has a field that is no column yet")
         .with("field", column)
-        .with("file", place.input)
-        .with(place.unit, place.at)
+        .with("file", input)
 }
 
-fn refused_field(column: &str, place: Place<'_>) -> Error {
+/// The error of a field that may not become a column.
+pub(super) fn refused_field(column: &str, input: &str) -> Error {
     Error::new(ErrorKind::Data, "UNKNOWN_FIELD_EXCEPTION: a record has a field that is no column")
         .with("field", column)
-        .with("file", place.input)
-        .with(place.unit, place.at)
+        .with("file", input)
         .help("declare the column; or set schemaEvolutionMode => 'addNewColumns', 'rescue' or 'none'")
 }
 
