@@ -26,7 +26,7 @@ use crate::{
     flow_run,
     properties::Properties,
     query::{self, Inputs, SourceInput},
-    sources::{FileOptions, FileSource, Source},
+    sources::FileSource,
     types::{schema_of, storable},
 };
 
@@ -114,15 +114,10 @@ async fn analyse_flow(
     let mut inferred = false;
     let source_schema = match &source {
         SourceInput::Files(call) => {
-            let options = FileOptions::new(call)?;
             inferred = call.schema.is_none();
-            if let Some(columns) = &call.schema {
-                schema_of(columns)
-            } else if let Some(known) = flow_run::inferred_schema(place.store, &flow.name).await? {
-                known
-            } else {
-                FileSource::open(&call.path, options, None).await?.schema()
-            }
+            let recorded =
+                if inferred { flow_run::inferred_schema(place.store, &flow.name).await? } else { None };
+            FileSource::columns(call, recorded.as_ref()).await?
         }
         SourceInput::Kafka(_) => {
             return Err(Error::new(ErrorKind::Unsupported, "not supported yet: read_kafka"));

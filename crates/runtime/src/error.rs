@@ -16,6 +16,9 @@ pub enum ErrorKind {
     NotFound,
     /// Input that was listed is no longer there.
     Gone,
+    /// The input has columns that are not known yet: record them, which [`crate::sources::NewColumns`] names as the cause, and
+    /// go on with them.
+    SchemaEvolved,
     /// Another process is at work: wait or stop it.
     Busy,
     /// A store did not answer: try again.

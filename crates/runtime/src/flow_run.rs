@@ -28,9 +28,9 @@ use crate::{
     batch::BatchOutcome,
     clock::rfc3339,
     error::{Error, ErrorKind, Result},
-    query::{self, Inputs},
+    query::{self, Inputs, SourceInput},
     report::{FlowReport, FlowStatus},
-    sources::Source,
+    sources::{FileOptions, FileSource, Source},
     state::{FlowState, Made, Plan, PlannedBatch},
     types::conform,
     update::Context,
@@ -142,8 +142,9 @@ impl<'a> FlowRun<'a> {
         } else {
             source
         };
-        if analysis.inferred {
-            state.record_schema(&analysis.source_schema).await?;
+        if let (true, SourceInput::Files(call)) = (analysis.inferred, &analysis.source) {
+            let columns = FileSource::recorded(&FileOptions::new(call)?, &analysis.source_schema);
+            state.record_schema(&columns).await?;
         }
         let input = Input { context, flow, analysis, source };
         let taker = open::taker(&input, state.incarnation()).await?;

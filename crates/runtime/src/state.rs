@@ -15,7 +15,7 @@
 //!   flows/<flow>/<incarnation>/done/<n>.json   batch n is in the target
 //!   flows/<flow>/<incarnation>/input/1.json    what a ONCE flow will take, fixed before its first batch
 //!   flows/<flow>/<incarnation>/complete/1.json a ONCE flow has taken all of it
-//!   flows/<flow>/<incarnation>/schema/1.json   columns that were inferred of the source
+//!   flows/<flow>/<incarnation>/schema/<n>.json columns of the source: inferred at first, widened since
 //!   pipeline/1.json                       the name that commits are stamped with
 //!   state/<table>/                        side state of a target, see `strandline_table_formats::side_state`
 //!   events/<n>.jsonl                      event log, one file a run

@@ -14,8 +14,7 @@ use super::{Inputs, SourceInput, collect_inputs};
 use crate::{
     error::{Error, ErrorKind, Result},
     relation::{self, SnapshotTable},
-    sources::{FileOptions, FileSource, Source},
-    types::schema_of,
+    sources::{FileOptions, FileSource},
 };
 
 /// Everything that some queries read whole, with its columns.
@@ -67,7 +66,8 @@ impl Whole {
             let rows: Arc<dyn TableProvider> = match input {
                 SourceInput::Files(call) => {
                     let declared = Some(Arc::clone(columns));
-                    let files = FileSource::open(&call.path, FileOptions::new(call)?, declared).await?;
+                    let options = FileOptions::new(call)?.of_whole();
+                    let files = FileSource::open(&call.path, options, declared).await?;
                     relation::everything(Arc::new(files))?
                 }
                 SourceInput::Table(name, _) => {
@@ -89,10 +89,7 @@ impl Whole {
 
 async fn columns_of(input: &SourceInput, tables: &BTreeMap<String, SchemaRef>) -> Result<SchemaRef> {
     match input {
-        SourceInput::Files(call) => match &call.schema {
-            Some(columns) => Ok(schema_of(columns)),
-            None => Ok(FileSource::open(&call.path, FileOptions::new(call)?, None).await?.schema()),
-        },
+        SourceInput::Files(call) => FileSource::columns(call, None).await,
         SourceInput::Table(name, _) => tables.get(name).cloned().ok_or_else(|| {
             Error::new(
                 ErrorKind::Definition,

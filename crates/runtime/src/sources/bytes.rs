@@ -24,7 +24,7 @@ const WAITING: usize = 2;
 
 /// How the content of a file is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
+pub(crate) enum Compression {
     /// Not at all.
     None,
     /// gzip, one member or several.

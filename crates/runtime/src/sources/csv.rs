@@ -9,25 +9,25 @@ use super::lines::LONGEST;
 
 /// How fields are told apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CsvDialect {
+pub(crate) struct CsvDialect {
     /// The first line holds names.
-    pub header: bool,
+    pub(crate) header: bool,
     /// Between fields.
-    pub delimiter: u8,
+    pub(crate) delimiter: u8,
     /// Around fields; none where quotes have no meaning.
-    pub quote: Option<u8>,
+    pub(crate) quote: Option<u8>,
     /// Before a quote within quotes, besides a second quote.
-    pub escape: Option<u8>,
+    pub(crate) escape: Option<u8>,
     /// Begins a line that is no record.
-    pub comment: Option<u8>,
+    pub(crate) comment: Option<u8>,
     /// Lines before the header, or the first record, that are left out.
-    pub skip_rows: u64,
+    pub(crate) skip_rows: u64,
     /// Blanks at the beginning of a field that is not quoted are left out.
-    pub trim_start: bool,
+    pub(crate) trim_start: bool,
     /// Blanks at its end are.
-    pub trim_end: bool,
+    pub(crate) trim_end: bool,
     /// Text that stands for NULL, besides an empty field.
-    pub null_value: Option<String>,
+    pub(crate) null_value: Option<String>,
 }
 
 /// A record's fields.

@@ -12,6 +12,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectStore, local::LocalFileSystem};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strandline_pipeline_sql::ReadFiles;
 
 use super::{
     FileFormat, FileOptions, Source, SourceStream,
@@ -52,7 +53,7 @@ struct Files {
 /// [`ErrorKind::SchemaEvolved`].
 #[derive(Debug, Clone)]
 pub struct NewColumns {
-    /// The columns to record, see [`FileSource::recorded`].
+    /// The columns to record.
     pub schema: SchemaRef,
 }
 
@@ -128,21 +129,22 @@ impl FileSource {
         Ok(source)
     }
 
-    /// The columns of a source that are known without looking at its files: the declared ones, or those that were inferred
-    /// and recorded before.
+    /// The columns of the rows of a `read_files` call: the declared ones, those that were inferred and recorded before, or
+    /// what can be inferred now; with the rescue column, if there is one.
     ///
     /// # Errors
-    /// `Definition` for columns that contradict the options.
-    pub fn known_columns(options: &FileOptions, recorded: Option<&SchemaRef>) -> Result<Option<SchemaRef>> {
+    /// `Definition` for options or columns that contradict one another; as [`FileSource::open`].
+    pub async fn columns(call: &ReadFiles, recorded: Option<&SchemaRef>) -> Result<SchemaRef> {
+        let options = FileOptions::new(call)?;
         match (&options.declared, recorded) {
-            (Some(columns), _) => complete(options, schema_of(columns).fields().to_vec()).map(Some),
-            (None, Some(recorded)) => complete(options, recorded.fields().to_vec()).map(Some),
-            (None, None) => Ok(None),
+            (Some(columns), _) => complete(&options, schema_of(columns).fields().to_vec()),
+            (None, Some(recorded)) => complete(&options, recorded.fields().to_vec()),
+            (None, None) => Ok(Self::open(&call.path, options, None).await?.schema()),
         }
     }
 
     /// What is to be recorded of inferred columns: those that the files gave.
-    pub fn recorded(options: &FileOptions, schema: &Schema) -> SchemaRef {
+    pub(crate) fn recorded(options: &FileOptions, schema: &Schema) -> SchemaRef {
         let is_own = |field: &&FieldRef| {
             options.records.rescue.as_ref() != Some(field.name()) && !metadata::is_metadata(field)
         };

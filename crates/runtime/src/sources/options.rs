@@ -172,6 +172,15 @@ impl FileOptions {
         Ok(())
     }
 
+    /// For files that are read whole, as they are now: there is no next batch that would have the new columns of this one.
+    #[must_use]
+    pub(crate) fn of_whole(mut self) -> Self {
+        if self.records.unknown == Unknown::Evolve {
+            self.records.unknown = Unknown::Rest;
+        }
+        self
+    }
+
     /// How a file of this path is packed.
     pub(crate) fn compression_of(&self, path: &str) -> Compression {
         self.compression.unwrap_or_else(|| Compression::of_path(path))

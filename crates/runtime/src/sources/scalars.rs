@@ -3,9 +3,9 @@
 //! Decoders cut what does not fit: 1.9 becomes the integer 1, a timestamp loses what is finer than its unit. Since such a
 //! value may be the sequence that decides, a text is taken exactly or refused.
 
-use arrow_array::{temporal_conversions::EPOCH_DAYS_FROM_CE, types::Date32Type};
+use arrow_array::types::Date32Type;
 use arrow_cast::parse::{Parser, string_to_datetime};
-use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 
 use crate::error::{Error, ErrorKind, Result as RuntimeResult};
 
@@ -127,7 +127,7 @@ pub(crate) fn date(text: &str, formats: &Formats) -> Exactly<i32> {
     if let Some(format) = &formats.date {
         let day = NaiveDate::parse_from_str(text, format)
             .map_err(|e| format!("it is no date of the dateFormat: {e}"))?;
-        return Ok(day.num_days_from_ce() - EPOCH_DAYS_FROM_CE);
+        return Ok(Date32Type::from_naive_date(day));
     }
     let refused = || "it is no date, write 2026-03-01".to_owned();
     if text.len() > 10 && text.contains(':') {

@@ -149,12 +149,24 @@ impl FlowState {
         Ok(names)
     }
 
-    /// The columns of the source as they were inferred at first, if they were.
+    /// The columns of the source as they were inferred, and widened since; if they were.
     ///
     /// # Errors
     /// The store's.
     pub async fn inferred_schema(&self) -> Result<Option<SchemaRef>> {
-        Ok(self.schema.read::<InferredSchema>(1).await?.map(|inferred| Arc::new(inferred.schema)))
+        Ok(self.schema.newest::<InferredSchema>().await?.map(|(_, inferred)| Arc::new(inferred.schema)))
+    }
+
+    /// Records that the source has further columns.
+    ///
+    /// # Errors
+    /// The store's; `Busy` when another process recorded columns meanwhile.
+    pub async fn widen_schema(&self, schema: &SchemaRef) -> Result<()> {
+        let number = self.schema.numbers().await?.last().map_or(1, |last| last + 1);
+        if self.schema.create(number, &InferredSchema { schema: schema.as_ref().clone() }).await? {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Busy, "another process recorded columns of the source").with("record", number))
     }
 
     /// Records inferred columns, unless some are recorded: they do not change with the files that happen to lie there.
@@ -162,6 +174,9 @@ impl FlowState {
     /// # Errors
     /// The store's.
     pub async fn record_schema(&self, schema: &SchemaRef) -> Result<()> {
+        if !self.schema.numbers().await?.is_empty() {
+            return Ok(());
+        }
         self.schema.create(1, &InferredSchema { schema: schema.as_ref().clone() }).await.map(drop)
     }
 

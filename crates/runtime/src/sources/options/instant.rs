@@ -52,9 +52,9 @@ fn shift(text: &str) -> Option<i64> {
         None if digits.len() > 2 => digits.split_at_checked(digits.len() - 2)?,
         None => (digits, "0"),
     };
-    let part = |text: &str, limit: i64| {
+    let part = |text: &str, limit: i64| -> Option<i64> {
         let all_digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        all_digits.then(|| text.parse().ok()).flatten().filter(|n| *n <= limit)
+        all_digits.then(|| text.parse::<i64>().ok()).flatten().filter(|n| *n <= limit)
     };
     Some(sign * (part(hours, 18)? * 60 + part(minutes, 59)?) * 60_000)
 }
