@@ -30,7 +30,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     query::{self, Inputs, SourceInput},
     report::{FlowReport, FlowStatus},
-    sources::{FileOptions, FileSource, Source},
+    sources::{FileOptions, FileSource, NewColumns, Source},
     state::{FlowState, Made, Plan, PlannedBatch},
     types::conform,
     update::Context,
@@ -156,9 +156,25 @@ impl<'a> FlowRun<'a> {
     pub(crate) async fn run(mut self) -> (FlowReport, Result<()>) {
         let clock = Arc::clone(&self.input.context.clock);
         let started = clock.now();
-        let result = self.take_all().await;
+        let result = match self.take_all().await {
+            Err(error) if error.kind() == ErrorKind::SchemaEvolved => Err(self.record_new_columns(error).await),
+            other => other,
+        };
         self.report.elapsed = clock.now().saturating_sub(started);
         (self.report, result)
+    }
+
+    /// Records the columns that a batch was stopped for. Nothing of it is in the target, so it may be read with them.
+    async fn record_new_columns(&mut self, error: Error) -> Error {
+        let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<NewColumns>());
+        let Some(NewColumns { schema, names }) = cause else {
+            return Error::new(ErrorKind::Internal, "new columns were met, and not which").because(error);
+        };
+        self.report.notice = Some(format!("the source has new columns: {}", names.join(", ")));
+        match self.state.widen_schema(schema).await {
+            Ok(()) => error,
+            Err(failed) => failed,
+        }
     }
 
     async fn take_all(&mut self) -> Result<()> {

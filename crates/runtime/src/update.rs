@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use crate::{
-    analysis::{self, Analysis, Place},
+    analysis::{self, Analysis, FlowAnalysis, Place},
     clock::Clock,
     error::{Error, ErrorKind, Result},
     flow_run::{self, FlowRun},
@@ -320,6 +320,9 @@ impl<'a> Update<'a> {
         };
         match ended {
             None => Ok(Input::Wake),
+            Some(Ok((flow, report, Err(error)))) if error.kind() == ErrorKind::SchemaEvolved => {
+                Ok(self.go_on_with_new_columns(flow, report).await)
+            }
             Some(Ok((flow, report, result))) => {
                 Ok(Input::Finished { flow, outcome: self.note(report, result) })
             }
@@ -327,6 +330,34 @@ impl<'a> Update<'a> {
                 Err(Error::new(ErrorKind::Internal, "a flow ended abnormally").because(panic))
             }
         }
+    }
+
+    /// A flow met columns that it did not know, and recorded them. It goes on with them at once; so do flows behind it, once
+    /// they start.
+    async fn go_on_with_new_columns(&mut self, flow: FlowId, mut report: FlowReport) -> Input {
+        let analysis = self.context.analyse(&self.graph).await;
+        self.understand(analysis);
+        if let Some(before) = self.reports.get(&report.flow) {
+            report.add_attempt(before);
+        }
+        let name = report.flow.clone();
+        self.reports.insert(name.clone(), report.clone());
+        match self.analysis.get(&name).cloned() {
+            Some(analysis) => {
+                self.spawn(flow, name, analysis);
+                Input::Wake
+            }
+            None => {
+                let error = self.not_analysed(&name);
+                self.reports.remove(&name);
+                Input::Finished { flow, outcome: self.note(report, Err(error)) }
+            }
+        }
+    }
+
+    fn not_analysed(&mut self, name: &str) -> Error {
+        let why = self.broken.remove(name);
+        why.unwrap_or_else(|| Error::new(ErrorKind::Internal, "the flow was not analysed"))
     }
 
     /// Notes how a flow ended.
@@ -366,16 +397,23 @@ impl<'a> Update<'a> {
     fn launch(&mut self, scheduler: &mut Scheduler, id: FlowId) -> Result<()> {
         let name = self.name(id);
         self.context.observer.started(&name);
-        let target = self.graph.flow(id).map(|flow| flow.target().to_owned()).unwrap_or_default();
-        let report = FlowReport::new(&name, &target, FlowStatus::Completed);
         let Some(analysis) = self.analysis.get(&name).cloned() else {
-            let error = self
-                .broken
-                .remove(&name)
-                .unwrap_or_else(|| Error::new(ErrorKind::Internal, "the flow was not analysed"));
+            let report = self.fresh_report(id, &name);
+            let error = self.not_analysed(&name);
             let outcome = self.note(report, Err(error));
             return tell(scheduler, self.context.now(), Input::Finished { flow: id, outcome });
         };
+        self.spawn(id, name, analysis);
+        Ok(())
+    }
+
+    fn fresh_report(&self, id: FlowId, name: &str) -> FlowReport {
+        let target = self.graph.flow(id).map(|flow| flow.target().to_owned()).unwrap_or_default();
+        FlowReport::new(name, &target, FlowStatus::Completed)
+    }
+
+    fn spawn(&mut self, id: FlowId, name: String, analysis: Arc<FlowAnalysis>) {
+        let report = self.fresh_report(id, &name);
         let context = Arc::clone(&self.context);
         self.running.spawn(async move {
             let Some(flow) = context.flow(&name) else {
@@ -387,7 +425,6 @@ impl<'a> Update<'a> {
             };
             (id, report, result.map_err(|error| error.with("flow", &name)))
         });
-        Ok(())
     }
 
     /// Collects the old tombstones of targets whose properties say so. Failing to is no failure of an update. A target that

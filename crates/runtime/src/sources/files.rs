@@ -55,12 +55,13 @@ struct Files {
 pub struct NewColumns {
     /// The columns to record.
     pub schema: SchemaRef,
+    /// Names of the new ones.
+    pub names: Vec<String>,
 }
 
 impl std::fmt::Display for NewColumns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        write!(f, "the columns are now {}", names.join(", "))
+        write!(f, "new columns: {}", self.names.join(", "))
     }
 }
 
@@ -239,8 +240,9 @@ impl FileSource {
             return Error::new(ErrorKind::Internal, "a new column was found and found again to be none")
                 .because(error);
         }
+        let names = new.iter().map(|field| field.name().clone()).collect();
         let fields: Vec<FieldRef> = known.fields().iter().cloned().chain(new).collect();
-        error.because(NewColumns { schema: Arc::new(Schema::new(fields)) })
+        error.because(NewColumns { schema: Arc::new(Schema::new(fields)), names })
     }
 }
 
