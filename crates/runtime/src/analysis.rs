@@ -26,7 +26,10 @@ use crate::{
     flow_run,
     properties::Properties,
     query::{self, Inputs, SourceInput},
-    sources::FileSource,
+    sources::{
+        FileSource,
+        metadata::{self, METADATA},
+    },
     types::{schema_of, storable},
 };
 
@@ -101,6 +104,15 @@ fn union(a: &Schema, b: &Schema) -> SchemaRef {
     Arc::new(Schema::new(a.fields().iter().chain(more).cloned().collect::<Vec<_>>()))
 }
 
+/// The columns of files, and what is known of the files beside them.
+fn with_metadata(columns: &SchemaRef) -> SchemaRef {
+    if columns.field_with_name(METADATA).is_ok() {
+        return Arc::clone(columns);
+    }
+    let fields = columns.fields().iter().cloned().chain([metadata::column()]);
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
 async fn analyse_flow(
     definition: &PipelineDefinition,
     flow: &FlowDefinition,
@@ -117,7 +129,8 @@ async fn analyse_flow(
             inferred = call.schema.is_none();
             let recorded =
                 if inferred { flow_run::inferred_schema(place.store, &flow.name).await? } else { None };
-            FileSource::columns(call, recorded.as_ref()).await?
+            let columns = FileSource::columns(call, recorded.as_ref()).await?;
+            if query::wants_metadata(definition, read) { with_metadata(&columns) } else { columns }
         }
         SourceInput::Kafka(_) => {
             return Err(Error::new(ErrorKind::Unsupported, "not supported yet: read_kafka"));

@@ -9,10 +9,12 @@
 
 pub(crate) mod as_of;
 pub(crate) mod ask;
+mod hidden;
 mod literal;
 mod named;
 mod whole;
 
+pub(crate) use hidden::wants_metadata;
 pub(crate) use whole::Whole;
 
 use std::{
@@ -38,7 +40,7 @@ use strandline_table_formats::contract::TableFormat;
 use crate::{
     error::{Error, ErrorKind, Result},
     relation::{self, SnapshotTable},
-    sources::SourceStream,
+    sources::{SourceStream, metadata},
 };
 
 /// A context in which names are taken as they are written (A-33: unquoted names are never folded to lower case),
@@ -294,6 +296,7 @@ async fn plan_at(
         return Err(Error::new(ErrorKind::Definition, "views are nested too deep"));
     }
     let context = session();
+    let mut hidden_in = Vec::new();
     for input in &query.inputs {
         let provider: Arc<dyn TableProvider> = match view_read(definition, input) {
             Some(view) => {
@@ -302,7 +305,14 @@ async fn plan_at(
             }
             None => inputs.provider(input)?,
         };
+        let is_files = matches!(input.kind, InputKind::ReadFiles(_));
+        if is_files && provider.schema().fields().iter().any(|field| metadata::is_metadata(field)) {
+            hidden_in.push(input.placeholder.as_str());
+        }
         context.register_table(input.placeholder.as_str(), provider)?;
+    }
+    if !hidden_in.is_empty() {
+        return Ok(context.sql(&hidden::without_metadata(&query.sql, &hidden_in)?).await?);
     }
     Ok(context.sql(&query.sql).await?)
 }

@@ -19,6 +19,17 @@ use crate::{
 
 /// A plan this many after the last one that carried the progress carries it again.
 const PROGRESS_EVERY: u64 = 64;
+/// A progress of more bytes is carried more seldom: what all plans together hold must not grow with its square.
+const PROGRESS_BYTES: u64 = 4 << 20;
+
+/// Whether plan `number` carries the progress before it.
+fn carries(number: u64, progress: &Value) -> Result<bool> {
+    if number % PROGRESS_EVERY != 1 {
+        return Ok(false);
+    }
+    let size = u64::try_from(serde_json::to_vec(progress)?.len()).unwrap_or(u64::MAX);
+    Ok((number / PROGRESS_EVERY).is_multiple_of(1 + size / PROGRESS_BYTES))
+}
 
 /// What batch n takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -258,7 +269,7 @@ impl FlowState {
         progress: &Value,
         made: Made,
     ) -> Result<PlannedBatch> {
-        let carries = number % PROGRESS_EVERY == 1 || made.gives_up_previous;
+        let carries = made.gives_up_previous || carries(number, progress)?;
         let plan = Plan {
             slice,
             progress: carries.then(|| progress.clone()),
@@ -318,6 +329,17 @@ fn decoded(part: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_large_progress_is_carried_seldom() {
+        let small = serde_json::json!({"offset": 7});
+        let large = serde_json::json!({"taken": "x".repeat(9 << 20)});
+        let carried = |progress: &serde_json::Value| {
+            (1..=1000).filter(|&number| super::carries(number, progress).unwrap()).collect::<Vec<u64>>()
+        };
+        assert_eq!(carried(&small)[..3], [1, 65, 129]);
+        assert_eq!(carried(&large)[..3], [1, 193, 385]);
+    }
+
     #[test]
     fn names_come_back_from_paths() {
         for name in ["plain", "fl#1%", "Täb le", "100%25"] {

@@ -16,6 +16,7 @@ mod crash;
 mod errors;
 mod expectations;
 mod feed;
+mod files;
 mod flow_cases;
 mod flows;
 mod handoff;
