@@ -73,7 +73,7 @@ fn values_are_checked() {
     }
     assert_eq!(of(", maxFilesPerTrigger => 5").unwrap().max_files, 5);
     assert!(refused("'/in', format => 'csv', maxFilesPerTrigger => 0").contains("at least 1"));
-    assert_eq!(of(r", sep => '\t', quote => '', escape => '\'").unwrap().csv.delimiter, b'\t');
+    assert_eq!(of(r", sep => '\t', quote => '', escape => '\\'").unwrap().csv.delimiter, b'\t');
     assert!(refused("'/in', format => 'csv', sep => '||'").contains("one ASCII character"));
     assert!(refused("'/in', format => 'csv', header => 'perhaps'").contains("true or false"));
     assert!(of(", modifiedAfter => '2025-01-01T00:00:00Z'").unwrap().modified_after.is_some());

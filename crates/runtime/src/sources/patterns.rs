@@ -58,7 +58,7 @@ impl Pattern {
         let rest = parts.collect::<Vec<_>>().join("/");
         let names_one_file = whole.is_file() || !is_magic(&rest);
         let alternatives =
-            if names_one_file { compiled(&glob::Pattern::escape(&rest), path)? } else { compiled(&rest, path)? };
+            if names_one_file { vec![literal(&rest, path)?] } else { compiled(&rest, path)? };
         Ok(Self { root, alternatives, name, names_one_file })
     }
 
@@ -94,6 +94,12 @@ fn split(path: &str) -> Vec<&str> {
         c == '/' && depth == 0
     })
     .collect()
+}
+
+fn literal(text: &str, path: &str) -> Result<glob::Pattern> {
+    glob::Pattern::new(&glob::Pattern::escape(text)).map_err(|e| {
+        Error::new(ErrorKind::Definition, "the path can't be read").with("path", path).because(e)
+    })
 }
 
 fn compiled(pattern: &str, path: &str) -> Result<Vec<glob::Pattern>> {
