@@ -77,6 +77,26 @@ impl UpdateRequest {
         self
     }
 
+    /// The targets to refresh, as they were named; none for all.
+    pub fn refresh_names(&self) -> impl Iterator<Item = &str> {
+        self.refresh.iter().map(String::as_str)
+    }
+
+    /// The tables to refresh fully, as they were named.
+    pub fn full_refresh_names(&self) -> impl Iterator<Item = &str> {
+        self.full_refresh.iter().map(String::as_str)
+    }
+
+    /// Whether it asks for a full refresh of every table.
+    pub fn is_full_refresh_all(&self) -> bool {
+        self.full_refresh_all
+    }
+
+    /// The flows that read their sources anew, as they were named.
+    pub fn checkpoint_reset_names(&self) -> impl Iterator<Item = &str> {
+        self.reset_checkpoint.iter().map(String::as_str)
+    }
+
     /// Finds out what the names mean: exactly first, then without regard to case where that is unambiguous.
     ///
     /// # Errors

@@ -19,6 +19,7 @@ use futures::StreamExt;
 use object_store::ObjectStore;
 use serde_json::Value;
 use strandline_pipeline_sql::FlowDefinition;
+use tracing::{Instrument, info_span};
 
 pub(crate) use change::side_state;
 pub(crate) use open::{definition_of, open_source};
@@ -29,7 +30,7 @@ use crate::{
     clock::rfc3339,
     error::{Error, ErrorKind, Result},
     query::{self, Inputs, SourceInput},
-    report::{FlowReport, FlowStatus},
+    report::{FlowReport, FlowStatus, Observer},
     sources::{FileOptions, FileSource, NewColumns, Source},
     state::{FlowState, Made, Plan, PlannedBatch},
     types::conform,
@@ -251,7 +252,8 @@ impl<'a> FlowRun<'a> {
             return self.state.done(number, self.now()).await;
         }
         let planned = PlannedBatch { number, plan: plan.clone() };
-        let outcome = self.taker.take(&self.input, &planned, turn).await;
+        let outcome =
+            self.taker.take(&self.input, &planned, turn).instrument(info_span!("batch", number)).await;
         let outcome = outcome.map_err(|error| error.with("batch", number))?;
         self.state.done(number, self.now()).await?;
         if outcome.landed_before {
@@ -268,7 +270,7 @@ impl<'a> FlowRun<'a> {
             self.report.add_quality(quality);
         }
         self.report.bytes_written += outcome.committed.map_or(0, |committed| committed.bytes_written);
-        self.input.context.observer.progressed(&self.report);
+        self.input.context.log.progressed(&self.report);
         Ok(())
     }
 }

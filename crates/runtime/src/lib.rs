@@ -57,6 +57,7 @@ pub use strandline_pipeline_sql as definition;
 pub use strandline_flow_graph::{Mode, UpdateRequest};
 
 pub use error::{Error, ErrorKind, Result};
+pub use events::{Event, EventError, Origin};
 pub use handoff::{HandoffReport, HandoffSample};
 pub use project::{Project, Storage, query, status};
 pub use query::as_of::{AsOf, History};

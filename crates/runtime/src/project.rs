@@ -12,16 +12,18 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use object_store::ObjectStore;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use strandline_flow_graph::{Graph, Mode, ResolvedRequest, UpdateRequest};
 use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, FlowQuery, InputKind, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
 use tokio::sync::{Semaphore, mpsc};
+use tracing::{Instrument, info_span};
 
 use crate::{
     analysis::{self, Analysis, Place, Work},
     clock::{Clock, SystemClock, rfc3339},
     error::{Error, ErrorKind, Result},
-    events::EventLog,
+    events::{self, EventLog},
     query::ask,
     report::{NoObserver, Observer, UpdateReport},
     settings::{self, Settings},
@@ -261,6 +263,7 @@ impl Project {
     /// process runs the pipeline; else the state store's.
     pub async fn run_request(&self, request: &UpdateRequest) -> Result<UpdateReport, Vec<Error>> {
         let settings = self.settings().map_err(|error| vec![error])?;
+        let asked = events::asked(request);
         let (graph, analysis) = self.analyse().await?;
         let (mut errors, analysis) = split_definition_errors(analysis);
         let request = request.check(&graph).unwrap_or_else(|refused| {
@@ -270,22 +273,23 @@ impl Project {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let run = Run { graph, request, settings };
+        let run = Run { graph, request, asked, settings };
         self.run_analysed(run, analysis).await.map_err(|error| vec![error])
     }
 
     async fn run_analysed(&self, run: Run, analysis: Analysis) -> Result<UpdateReport> {
-        let Run { graph, mut request, mut settings } = run;
+        let Run { graph, request, asked, settings } = run;
         let store = Arc::clone(&self.storage.store);
         let started_at = rfc3339(self.clock.now());
         let lease = Lease::acquire(Arc::clone(&store), self.storage.folder.as_deref(), started_at).await?;
         let log = Arc::new(EventLog::new(
             Arc::clone(&store),
             Arc::clone(&self.clock),
-            lease.epoch,
+            (&self.name, lease.epoch),
+            &self.definition,
             Arc::clone(&self.observer),
         ));
-        log.begin(&self.name).await?;
+        log.begin(&self.definition, asked, self.mode).await?;
         let (progress, mut told) = mpsc::unbounded_channel();
         let context = Arc::new(Context {
             definition: self.definition.clone(),
@@ -293,7 +297,7 @@ impl Project {
             format: Arc::clone(&self.storage.format),
             store,
             clock: Arc::clone(&self.clock),
-            observer: Arc::clone(&log) as Arc<dyn Observer>,
+            log: Arc::clone(&log),
             epoch: lease.epoch,
             stop: Arc::clone(&self.stop),
             turns: Mutex::default(),
@@ -302,28 +306,48 @@ impl Project {
             batches: Semaphore::new(settings.scheduler.permits()),
             progress,
         });
-        let mut analysis = analysis;
-        let mut earlier: Option<UpdateReport> = None;
-        let report = loop {
-            let update = Update::new(Arc::clone(&context), graph.clone(), analysis, &mut told);
-            let attempt = update.run(&request, &settings).await?;
-            let report = match &earlier {
-                Some(earlier) => attempt.report.after(earlier),
-                None => attempt.report,
-            };
-            let Some(wait) = settings.attempts.after(attempt.outcome, attempt.retryable) else {
-                break report;
-            };
-            context.pause(wait).await;
-            if context.is_stopped() {
-                break report;
+        let span = info_span!("update", pipeline = %self.name, id = lease.epoch);
+        let attempts = attempts(&context, (graph, request), settings, analysis, &mut told);
+        match attempts.instrument(span).await {
+            Ok(report) => {
+                log.end(&report).await?;
+                Ok(report)
             }
-            (request, earlier) = (attempt.retry, Some(report));
-            analysis = context.analyse(&graph).await;
+            Err(error) => {
+                log.broke_off(&error).await;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Tries the update until it succeeds, or another attempt would not help.
+async fn attempts(
+    context: &Arc<Context>,
+    (graph, mut request): (Graph, ResolvedRequest),
+    mut settings: Settings,
+    mut analysis: Analysis,
+    told: &mut mpsc::UnboundedReceiver<String>,
+) -> Result<UpdateReport> {
+    let mut earlier: Option<UpdateReport> = None;
+    loop {
+        let update = Update::new(Arc::clone(context), graph.clone(), analysis, told);
+        let attempt = update.run(&request, &settings).await?;
+        let report = match &earlier {
+            Some(earlier) => attempt.report.after(earlier),
+            None => attempt.report,
         };
-        log.end(&report).await?;
-        drop(lease);
-        Ok(report)
+        let Some(wait) = settings.attempts.after(attempt.outcome, attempt.retryable) else {
+            return Ok(report);
+        };
+        context.log.state("WAITING_FOR_RETRY");
+        context.log.flush_if_due().await;
+        context.pause(wait).await;
+        if context.is_stopped() {
+            return Ok(report);
+        }
+        (request, earlier) = (attempt.retry, Some(report));
+        analysis = context.analyse(&graph).await;
     }
 }
 
@@ -331,6 +355,8 @@ impl Project {
 struct Run {
     graph: Graph,
     request: ResolvedRequest,
+    /// The request as it was asked, for the event log.
+    asked: Value,
     settings: Settings,
 }
 
@@ -424,5 +450,5 @@ pub async fn status(storage: &Storage) -> Result<Status> {
 /// # Errors
 /// `Definition` for a query that can't be understood.
 pub async fn query(storage: &Storage, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>)> {
-    ask::ask(storage.format.as_ref(), sql).await
+    ask::ask(storage, sql).await
 }

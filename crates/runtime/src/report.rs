@@ -5,10 +5,18 @@ use std::{fmt, time::Duration};
 use serde::Serialize;
 use strandline_cdc_core::Counts;
 
-/// How a flow ended, in the words of Lakeflow's event log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Where a flow stands in an update, in the words of Lakeflow's event log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum FlowStatus {
+    /// It waits for its turn.
+    Queued,
+    /// It was started.
+    Starting,
+    /// Its source and target are being opened.
+    Planning,
+    /// It takes batches.
+    Running,
     /// It took all that was there.
     Completed,
     /// It failed; what it committed before stays.
@@ -23,9 +31,20 @@ pub enum FlowStatus {
     Excluded,
 }
 
+impl FlowStatus {
+    /// True for a flow that ran in the update: what it did can be told.
+    pub fn ran(self) -> bool {
+        !matches!(self, Self::Queued | Self::Idle | Self::Skipped | Self::Excluded)
+    }
+}
+
 impl fmt::Display for FlowStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            Self::Queued => "QUEUED",
+            Self::Starting => "STARTING",
+            Self::Planning => "PLANNING",
+            Self::Running => "RUNNING",
             Self::Completed => "COMPLETED",
             Self::Failed => "FAILED",
             Self::Skipped => "SKIPPED",
@@ -213,6 +232,12 @@ impl UpdateReport {
         self
     }
 
+    /// True when the update was stopped before its flows were done, and none of them failed.
+    pub fn is_stopped(&self) -> bool {
+        let any = |status| self.flows.iter().any(|flow| flow.status == status);
+        any(FlowStatus::Stopped) && !any(FlowStatus::Failed) && !any(FlowStatus::Skipped)
+    }
+
     /// True when no flow failed, was skipped or stopped.
     pub fn is_success(&self) -> bool {
         self.flows.iter().all(|flow| {
@@ -232,6 +257,10 @@ pub trait Observer: Send + Sync {
     fn progressed(&self, flow: &FlowReport);
     /// A flow ended, or will not run.
     fn ended(&self, flow: &FlowReport);
+    /// A flow waits, plans, or begins to take batches.
+    fn entered(&self, _flow: &str, _status: FlowStatus) {}
+    /// An attempt of a flow failed, for the reason in the report; there will be another one.
+    fn retries(&self, _flow: &FlowReport) {}
 }
 
 /// Watches nothing.

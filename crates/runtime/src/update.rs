@@ -1,5 +1,7 @@
 //! How does an update of a pipeline run? The driver: it obeys the scheduler of `strandline-flow-graph`.
 
+mod announce;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
@@ -23,11 +25,13 @@ use tokio::{
     },
     task::JoinSet,
 };
+use tracing::{Instrument, info_span};
 
 use crate::{
     analysis::{self, Analysis, FlowAnalysis, Place},
     clock::Clock,
     error::{Error, ErrorKind, Result},
+    events::EventLog,
     flow_run::{self, FlowRun},
     refresh::{self, Analyses, OpenRefresh},
     report::{FlowReport, FlowStatus, Observer, UpdateReport},
@@ -42,7 +46,8 @@ pub(crate) struct Context {
     pub(crate) format: Arc<dyn TableFormat>,
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) observer: Arc<dyn Observer>,
+    /// Hears of what happens, and passes it on to who watches the update.
+    pub(crate) log: Arc<EventLog>,
     pub(crate) epoch: u64,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) turns: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
@@ -116,8 +121,8 @@ pub(crate) struct Update<'a> {
     /// Flows that could not be analysed; they fail when they would start.
     broken: BTreeMap<String, Error>,
     reports: BTreeMap<String, FlowReport>,
-    /// Flows whose end was told to those who watch.
-    ended: BTreeSet<FlowId>,
+    /// What was told to those who watch.
+    told: announce::Told,
     running: JoinSet<(FlowId, FlowReport, Result<()>)>,
     progress: &'a mut UnboundedReceiver<String>,
 }
@@ -144,7 +149,7 @@ impl<'a> Update<'a> {
             analysis: BTreeMap::new(),
             broken: BTreeMap::new(),
             reports: BTreeMap::new(),
-            ended: BTreeSet::new(),
+            told: announce::Told::default(),
             running: JoinSet::new(),
             progress,
         };
@@ -178,6 +183,7 @@ impl<'a> Update<'a> {
         let completions: Completions = completions.into_iter().collect();
         let mut scheduler =
             Scheduler::start(self.graph.clone(), request, &completions, settings.scheduler.clone());
+        self.announce_queued(&scheduler);
         let outcome = self.obey(&mut scheduler).await?;
         self.collect_tombstones(&scheduler).await;
         let flows = self.closing_reports(&scheduler);
@@ -238,13 +244,16 @@ impl<'a> Update<'a> {
                             }
                         };
                         tell(scheduler, self.context.now(), input)?;
-                        self.tell_end(scheduler, flow);
                     }
                     // The flow sees the stop flag between two batches.
                     Action::Abort { .. } => {}
                     Action::Clear => {
+                        self.context.log.state("RESETTING");
                         let input = match self.clear(scheduler).await {
-                            Ok(()) => Input::Cleared,
+                            Ok(()) => {
+                                self.context.log.state("RUNNING");
+                                Input::Cleared
+                            }
                             Err(error) => {
                                 let retryable = error.is_retryable();
                                 self.fail_all(&error);
@@ -262,6 +271,8 @@ impl<'a> Update<'a> {
                     }
                 }
             }
+            self.announce(scheduler);
+            self.context.log.flush_if_due().await;
             if self.context.is_stopped() && !cancelled {
                 cancelled = true;
                 tell(scheduler, self.context.now(), Input::Cancel)?;
@@ -277,20 +288,6 @@ impl<'a> Update<'a> {
                 continue;
             }
             tell(scheduler, self.context.now(), input)?;
-            if let Input::Finished { flow, .. } = input {
-                self.tell_end(scheduler, flow);
-            }
-        }
-    }
-
-    /// Tells the end of a flow to those who watch, once.
-    fn tell_end(&mut self, scheduler: &Scheduler, id: FlowId) {
-        let is_over = scheduler.state(id).is_some_and(FlowState::is_final);
-        if is_over
-            && self.ended.insert(id)
-            && let Some(report) = self.reports.get(&self.name(id))
-        {
-            self.context.observer.ended(report);
         }
     }
 
@@ -396,7 +393,7 @@ impl<'a> Update<'a> {
 
     fn launch(&mut self, scheduler: &mut Scheduler, id: FlowId) -> Result<()> {
         let name = self.name(id);
-        self.context.observer.started(&name);
+        self.context.log.started(&name);
         let Some(analysis) = self.analysis.get(&name).cloned() else {
             let report = self.fresh_report(id, &name);
             let error = self.not_analysed(&name);
@@ -415,16 +412,22 @@ impl<'a> Update<'a> {
     fn spawn(&mut self, id: FlowId, name: String, analysis: Arc<FlowAnalysis>) {
         let report = self.fresh_report(id, &name);
         let context = Arc::clone(&self.context);
-        self.running.spawn(async move {
+        let span = info_span!("flow", name);
+        let run = async move {
             let Some(flow) = context.flow(&name) else {
                 return (id, report, Err(Error::new(ErrorKind::Internal, "the flow is not defined")));
             };
+            context.log.entered(&name, FlowStatus::Planning);
             let (report, result) = match FlowRun::open(&context, flow, &analysis).await {
-                Ok(run) => run.run().await,
+                Ok(run) => {
+                    context.log.entered(&name, FlowStatus::Running);
+                    run.run().await
+                }
                 Err(error) => (report, Err(error)),
             };
             (id, report, result.map_err(|error| error.with("flow", &name)))
-        });
+        };
+        self.running.spawn(run.instrument(span));
     }
 
     /// Collects the old tombstones of targets whose properties say so. Failing to is no failure of an update. A target that
@@ -448,31 +451,6 @@ impl<'a> Update<'a> {
                 report.notice = Some(format!("old tombstones were not collected: {error}"));
             }
         }
-    }
-
-    fn closing_reports(&mut self, scheduler: &Scheduler) -> Vec<FlowReport> {
-        let mut reports = Vec::new();
-        for (id, flow) in self.graph.flows() {
-            let state = scheduler.state(id);
-            let mut report = self
-                .reports
-                .remove(flow.name())
-                .unwrap_or_else(|| FlowReport::new(flow.name(), flow.target(), FlowStatus::Stopped));
-            match state {
-                Some(FlowState::Skipped { failed }) => {
-                    report.status = FlowStatus::Skipped;
-                    report.reason = Some(format!("flow {} did not succeed", self.name(failed)));
-                }
-                Some(FlowState::Idle) => report.status = FlowStatus::Idle,
-                Some(FlowState::Excluded) => report.status = FlowStatus::Excluded,
-                _ => {}
-            }
-            if !self.ended.contains(&id) {
-                self.context.observer.ended(&report);
-            }
-            reports.push(report);
-        }
-        reports
     }
 }
 

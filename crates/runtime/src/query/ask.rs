@@ -10,7 +10,8 @@
 //! | `as_of_business(t, business)` | held then, in whichever belief |
 //! | `as_of_system(t, system)` | were believed then, of whatever business time |
 //!
-//! Arguments may be given by name: `as_of(t, business => .., system => ..)`.
+//! Arguments may be given by name: `as_of(t, business => .., system => ..)`. And `events()`: what happened in updates,
+//! see [`crate::events::table`].
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,7 +27,7 @@ use datafusion::{
     logical_expr::{Expr, LogicalPlanBuilder},
     sql::parser::Statement,
 };
-use strandline_table_formats::contract::TableFormat;
+use object_store::ObjectStore;
 
 use super::{
     as_of::{AsOf, History},
@@ -35,6 +36,8 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, Result},
+    events::table::{self as events, EventsFunction},
+    project::Storage,
     relation::SnapshotTable,
 };
 
@@ -42,28 +45,31 @@ const FUNCTIONS: &[Signature] = &[
     Signature { name: "as_of", parameters: &["table", "business", "system"] },
     Signature { name: "as_of_business", parameters: &["table", "business"] },
     Signature { name: "as_of_system", parameters: &["table", "system"] },
+    Signature { name: events::NAME, parameters: &[] },
 ];
 
 /// Tables by name, as of one moment of asking.
 type Tables = Arc<BTreeMap<String, Arc<dyn TableProvider>>>;
 
 /// Runs a query that only reads.
-pub(crate) async fn ask(format: &dyn TableFormat, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+pub(crate) async fn ask(storage: &Storage, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+    let format = storage.format.as_ref();
     let mut tables: BTreeMap<String, Arc<dyn TableProvider>> = BTreeMap::new();
     for name in format.list().await? {
         if let Some(table) = format.open(&name).await? {
             tables.insert(name, Arc::new(SnapshotTable::new(table.snapshot().await?)));
         }
     }
-    let rows = answer(&Arc::new(tables), sql).await?;
+    let rows = answer(&Arc::new(tables), &storage.store, sql).await?;
     let schema = Arc::clone(rows.schema().inner());
     Ok((schema, rows.collect().await?))
 }
 
-/// The rows of a query over these tables, lazily.
-async fn answer(tables: &Tables, sql: &str) -> Result<DataFrame> {
+/// The rows of a query over these tables and the event log of that store, lazily.
+async fn answer(tables: &Tables, log: &Arc<dyn ObjectStore>, sql: &str) -> Result<DataFrame> {
     let context = session();
     register(&context, tables)?;
+    context.register_udtf(events::NAME, Arc::new(EventsFunction::new(Arc::clone(log))));
     let state = context.state();
     let dialect = state.config_options().sql_parser.dialect;
     let mut statement = state.sql_to_statement(sql, &dialect)?;
@@ -96,7 +102,7 @@ fn register(context: &SessionContext, tables: &Tables) -> Result<()> {
             }
         }
     }
-    for Signature { name, .. } in FUNCTIONS {
+    for Signature { name, .. } in FUNCTIONS.iter().filter(|function| function.name != events::NAME) {
         context.register_udtf(name, Arc::new(AsOfFunction { name, tables: Arc::clone(tables) }));
     }
     Ok(())

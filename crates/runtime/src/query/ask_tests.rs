@@ -53,10 +53,14 @@ async fn heard(sql: &str) -> Vec<String> {
     let table = Arc::new(Listening { rows, heard: Mutex::default() });
     let tables: BTreeMap<String, Arc<dyn TableProvider>> =
         [("t".to_owned(), Arc::clone(&table) as Arc<dyn TableProvider>)].into();
-    answer(&Arc::new(tables), sql).await.unwrap().collect().await.unwrap();
+    answer(&Arc::new(tables), &store(), sql).await.unwrap().collect().await.unwrap();
     let mut heard = table.heard.lock().unwrap().clone();
     heard.sort();
     heard
+}
+
+fn store() -> Arc<dyn ObjectStore> {
+    Arc::new(object_store::memory::InMemory::new())
 }
 
 #[tokio::test]
@@ -76,6 +80,6 @@ async fn a_question_can_be_explained_and_nothing_can_be_changed() {
     heard("EXPLAIN SELECT * FROM as_of(t, system => 9, business => 7)").await;
     let tables = Arc::new(BTreeMap::new());
     for sql in ["CREATE TABLE x AS SELECT 1", "DROP TABLE t", "SET a = 1", "COPY (SELECT 1) TO 'f.csv'"] {
-        assert!(answer(&tables, sql).await.is_err(), "{sql}");
+        assert!(answer(&tables, &store(), sql).await.is_err(), "{sql}");
     }
 }

@@ -14,6 +14,7 @@ mod conflicts;
 mod continuous;
 mod crash;
 mod errors;
+mod events;
 mod expectations;
 mod feed;
 mod files;
