@@ -14,25 +14,51 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Make a small pipeline that runs as it is.
+    ///
+    /// Writes `pipeline.yml`, a SQL file, a few files of changes and a `.gitignore`. Files that exist are never
+    /// overwritten: if there is one, nothing is written.
+    Init {
+        /// Folder of the pipeline; it is made where it is missing.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+    },
     /// Run one update: every flow takes what is there, and ends.
     ///
     /// Exit codes: 0 all flows succeeded; 1 a flow failed or was skipped; 2 the pipeline or the call is wrong;
-    /// 3 another process is running the pipeline.
+    /// 3 another process is running the pipeline; 130 and 143 the update was stopped by SIGINT (Ctrl-C) or SIGTERM.
+    ///
+    /// A signal lets batches in flight end; a second one ends the process at once. Either way the next run goes on
+    /// where this one stopped.
     Run {
         #[command(flatten)]
         pipeline: PipelineArgs,
+        #[command(flatten)]
+        selection: SelectionArgs,
+        /// Go on until stopped by a signal; then the exit code is 0 unless a flow failed.
+        #[arg(long)]
+        continuous: bool,
+        /// How long a flow waits before it looks for more, when continuous: `500ms`, `5s`, `1 minute`.
+        #[arg(long, value_name = "TIME")]
+        trigger_interval: Option<String>,
         /// Print the closing report as JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Validate everything, write nothing, and print the graph.
+    /// Validate everything, write nothing, and print the flows.
     DryRun {
         #[command(flatten)]
         pipeline: PipelineArgs,
+        #[command(flatten)]
+        selection: SelectionArgs,
         /// Print as JSON.
         #[arg(long)]
         json: bool,
     },
+    /// Draw the datasets and flows of a pipeline.
+    ///
+    /// With a storage folder, also where they stand.
+    Graph(GraphArgs),
     /// Run a SQL query over the pipeline's tables, by their names.
     ///
     /// Names are taken as they are written: `SELECT name, __START_AT FROM customers_history`.
@@ -40,6 +66,8 @@ pub(crate) enum Command {
     /// A history table t can be read as it is now, `t_current`, and as of a moment: `as_of(t, '2025-01-31')` for SCD type
     /// 2; `as_of(t, business => '2025-01-31', system => '2025-02-15')` for bitemporal tables, of which `t_believed` is
     /// what is believed now. `as_of_business(t, ..)` and `as_of_system(t, ..)` look at one axis.
+    ///
+    /// What happened in updates are the rows of `events()`.
     Query {
         /// The query.
         sql: String,
@@ -74,22 +102,58 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct PipelineArgs {
-    /// A pipeline: one SQL file, or a `pipeline.yml` that names its files.
-    pub(crate) file: PathBuf,
+pub(crate) struct FileArgs {
+    /// A pipeline: one SQL file, or a `pipeline.yml` that names its files. Without it, the `pipeline.yml` of the working
+    /// folder or of one above it.
+    pub(crate) file: Option<PathBuf>,
     /// Folder for tables and state; a `pipeline.yml` may name it instead.
     #[arg(long, value_name = "DIR")]
     pub(crate) storage: Option<PathBuf>,
+    /// A setting: `${KEY}` stands for it in SQL. Comes before what files say. Repeatable.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) settings: Vec<(String, String)>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PipelineArgs {
+    #[command(flatten)]
+    pub(crate) files: FileArgs,
     /// Table format.
     #[arg(long, value_enum, default_value_t = Format::Delta)]
     pub(crate) format: Format,
 }
 
+/// What an update is asked for. Without any of it, everything is refreshed.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct SelectionArgs {
+    /// Only these tables and sinks. Repeatable, or a list with commas.
+    #[arg(long, value_name = "TABLE", value_delimiter = ',')]
+    pub(crate) refresh: Vec<String>,
+    /// Only these tables, emptied and filled anew from their sources.
+    #[arg(long, value_name = "TABLE", value_delimiter = ',')]
+    pub(crate) full_refresh: Vec<String>,
+    /// Every table, emptied and filled anew.
+    #[arg(long)]
+    pub(crate) full_refresh_all: bool,
+    /// These flows read their sources anew; their tables keep their rows.
+    #[arg(long, value_name = "FLOW", value_delimiter = ',')]
+    pub(crate) reset_checkpoint: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct GraphArgs {
+    #[command(flatten)]
+    pub(crate) files: FileArgs,
+    /// How it is drawn.
+    #[arg(long, value_enum, default_value_t = Drawing::Text)]
+    pub(crate) format: Drawing,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct StorageArgs {
-    /// Folder for tables and state.
+    /// Folder for tables and state. Without it, what the `pipeline.yml` of the working folder or of one above it names.
     #[arg(long, value_name = "DIR")]
-    pub(crate) storage: PathBuf,
+    pub(crate) storage: Option<PathBuf>,
     /// Table format.
     #[arg(long, value_enum, default_value_t = Format::Delta)]
     pub(crate) format: Format,
@@ -111,4 +175,22 @@ pub(crate) enum Output {
     Json,
     /// Comma-separated values with a header.
     Csv,
+}
+
+/// How a graph is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Drawing {
+    /// For a terminal.
+    Text,
+    /// A Mermaid flowchart.
+    Mermaid,
+    /// A Graphviz digraph.
+    Dot,
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        _ => Err("write KEY=VALUE".to_owned()),
+    }
 }

@@ -17,8 +17,15 @@ pub(crate) const WRONG: u8 = 2;
 pub(crate) const BUSY: u8 = 3;
 /// Keys have live changes that are not after their last seeded one.
 pub(crate) const OVERLAP: u8 = 4;
+/// The update was stopped by a signal: this and the signal's number, as shells have it.
+pub(crate) const STOPPED: u8 = 128;
 
 impl Failure {
+    /// Everything was said already; only the code is left.
+    pub(crate) fn code(code: u8) -> Self {
+        Self { text: String::new(), code }
+    }
+
     /// The call is wrong.
     pub(crate) fn wrong(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: WRONG }

@@ -5,11 +5,13 @@
 //! ```yaml
 //! name: customers
 //! storage: ./lake
-//! libraries:
+//! continuous: false
+//! libraries:                          # without it, what lies in `transformations`
 //!   - glob:
 //!       include: transformations/**/*.sql
 //! configuration:
 //!   pipelines.maxFlowRetryAttempts: "1"
+//!   changes: ../changes/*.json        # ${changes} in SQL
 //! ```
 
 use std::{
@@ -19,15 +21,15 @@ use std::{
 };
 
 use object_store::{ObjectStore, memory::InMemory};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use strandline_runtime::{
     Project, Storage,
-    definition::{PipelineDefinition, SourceFile, parse_pipeline},
+    definition::{PipelineDefinition, SourceFile, Support, Values, parse_pipeline_with_values},
 };
 use strandline_table_formats::{DeltaFormat, DurableLocal};
 
 use crate::{
-    args::{Format, PipelineArgs},
+    args::{FileArgs, Format, PipelineArgs, StorageArgs},
     failure::Failure,
 };
 
@@ -37,14 +39,42 @@ struct Spec {
     name: String,
     storage: Option<PathBuf>,
     #[serde(default)]
+    continuous: bool,
+    // Spark's spec called them `definitions` at first.
+    #[serde(default = "transformations", alias = "definitions")]
     libraries: Vec<Library>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "scalars")]
     configuration: BTreeMap<String, String>,
     // Accepted as in Spark's spec; tables are named without catalog and schema here.
     #[serde(default, rename = "catalog")]
     _catalog: Option<String>,
     #[serde(default, rename = "schema", alias = "database")]
     _schema: Option<String>,
+}
+
+/// What is read where a spec names nothing.
+fn transformations() -> Vec<Library> {
+    vec![Library { glob: Glob::Path("transformations/**".to_owned()) }]
+}
+
+/// Values of a configuration are text; YAML's numbers and truth values are taken as they are written.
+fn scalars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Scalar {
+        Text(String),
+        Truth(bool),
+        Whole(i64),
+        Number(f64),
+    }
+    let text = |scalar| match scalar {
+        Scalar::Text(text) => text,
+        Scalar::Truth(truth) => truth.to_string(),
+        Scalar::Whole(number) => number.to_string(),
+        Scalar::Number(number) => number.to_string(),
+    };
+    let values = BTreeMap::<String, Scalar>::deserialize(deserializer)?;
+    Ok(values.into_iter().map(|(key, value)| (key, text(value))).collect())
 }
 
 #[derive(Debug, Deserialize)]
@@ -70,42 +100,117 @@ pub(crate) enum Purpose {
     Look,
 }
 
+/// A pipeline as its files say it is.
+pub(crate) struct Loaded {
+    pub(crate) project: Project,
+    /// Flows go on until the update is stopped.
+    pub(crate) continuous: bool,
+}
+
+/// What the files of a pipeline say, before its storage is opened.
+pub(crate) struct Text {
+    pub(crate) name: String,
+    pub(crate) definition: PipelineDefinition,
+    /// The folder that paths in each file start from.
+    pub(crate) folders: Vec<PathBuf>,
+    pub(crate) storage: Option<PathBuf>,
+    pub(crate) continuous: bool,
+}
+
 /// Reads a pipeline and opens its storage.
 pub(crate) fn project(args: &PipelineArgs, purpose: Purpose) -> Result<Project, Failure> {
-    let is_spec = args.file.extension().is_some_and(|e| e == "yml" || e == "yaml");
-    let base = absolute(args.file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
-    let spec = if is_spec { Some(read_spec(&args.file)?) } else { None };
-    let files = match &spec {
-        Some(spec) => spec_files(spec, &base, &args.file)?,
-        None => vec![args.file.clone()],
-    };
-    let name = match &spec {
-        Some(spec) => spec.name.clone(),
-        None => args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),
-    };
-    let from_spec =
-        spec.as_ref().and_then(|spec| spec.storage.as_ref()).map(|folder| base.join(strip_scheme(folder)));
-    let mut definition = parse(&files)?;
-    let folder = args.storage.clone().or(from_spec);
-    let storage = match folder {
-        Some(folder) if purpose == Purpose::Run || folder.is_dir() => storage(&folder, args.format)?,
-        _ if purpose == Purpose::Look => over(Arc::new(InMemory::new()), args.format, None),
+    Ok(pipeline(args, purpose, None)?.project)
+}
+
+/// As [`project`], with a setting that the call implies.
+pub(crate) fn pipeline(
+    args: &PipelineArgs,
+    purpose: Purpose,
+    setting: Option<(String, String)>,
+) -> Result<Loaded, Failure> {
+    let text = text(&args.files, setting)?;
+    let storage = match &text.storage {
+        Some(folder) if purpose == Purpose::Run || folder.is_dir() => storage(folder, args.format)?,
+        _ if purpose == Purpose::Look => nowhere(),
         _ => {
             return Err(Failure::wrong(
                 "error: no storage folder is given\n  help: say --storage DIR, or name it in pipeline.yml",
             ));
         }
     };
-    if let Some(spec) = spec {
-        for (key, value) in spec.configuration {
-            definition.settings.entry(key).or_insert(value);
+    let Text { name, definition, folders, continuous, .. } = text;
+    Ok(Loaded { project: Project::new(&name, definition, &folders, storage), continuous })
+}
+
+/// A storage that holds nothing.
+pub(crate) fn nowhere() -> Storage {
+    over(Arc::new(InMemory::new()), Format::Delta, None)
+}
+
+/// Reads the files of a pipeline. What the call sets comes before what they say.
+pub(crate) fn text(args: &FileArgs, setting: Option<(String, String)>) -> Result<Text, Failure> {
+    let overrides = args.settings.iter().cloned().chain(setting).collect();
+    let file = match &args.file {
+        Some(file) => file.clone(),
+        None => found_spec()?,
+    };
+    let base = absolute(folder_of(&file))?;
+    let stem = || file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_spec = file.extension().is_some_and(|e| e == "yml" || e == "yaml");
+    let spec = if is_spec { Some(read_spec(&file)?) } else { None };
+    let files = match &spec {
+        Some(spec) => spec_files(spec, &base, &file)?,
+        None => vec![file.clone()],
+    };
+    let folders = files.iter().map(|file| absolute(folder_of(file))).collect::<Result<Vec<_>, _>>()?;
+    let (name, storage, continuous, defaults) = match spec {
+        Some(spec) => {
+            let storage = spec.storage.map(|folder| base.join(strip_scheme(&folder)));
+            (spec.name, storage, spec.continuous, spec.configuration)
         }
+        None => (stem(), None, false, BTreeMap::new()),
+    };
+    let definition = parse(&files, &Values { defaults, overrides })?;
+    Ok(Text { name, definition, folders, storage: args.storage.clone().or(storage), continuous })
+}
+
+/// The spec of the working folder, or of the nearest one above it that has one.
+fn found_spec() -> Result<PathBuf, Failure> {
+    let here = absolute(Path::new("."))?;
+    let specs = here.ancestors().flat_map(|folder| ["pipeline.yml", "pipeline.yaml"].map(|name| folder.join(name)));
+    specs.into_iter().find(|spec| spec.is_file()).ok_or_else(|| {
+        Failure::wrong(
+            "error: there is no pipeline.yml here or in a folder above\n  help: name a SQL file or a pipeline.yml; `strandline init` makes a pipeline",
+        )
+    })
+}
+
+/// Opens a storage that must exist: asking a question must not make a folder.
+pub(crate) fn existing(args: &StorageArgs) -> Result<Storage, Failure> {
+    let folder = match &args.storage {
+        Some(folder) => folder.clone(),
+        None => {
+            let file = found_spec()?;
+            let folder = read_spec(&file)?.storage.ok_or_else(|| {
+                Failure::wrong(format!(
+                    "error: {} names no storage\n  help: say --storage DIR",
+                    file.display()
+                ))
+            })?;
+            absolute(folder_of(&file))?.join(strip_scheme(&folder))
+        }
+    };
+    if !folder.is_dir() {
+        return Err(Failure::wrong(format!(
+            "error: there is no storage folder {}\n  help: `strandline run` makes it",
+            folder.display()
+        )));
     }
-    let folders = files
-        .iter()
-        .map(|file| absolute(file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))))
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(Project::new(&name, definition, &folders, storage))
+    storage(&folder, args.format)
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Spark writes `file:///..` there.
@@ -160,12 +265,12 @@ fn spec_files(spec: &Spec, base: &Path, file: &Path) -> Result<Vec<PathBuf>, Fai
     Ok(files)
 }
 
-fn parse(files: &[PathBuf]) -> Result<PipelineDefinition, Failure> {
+fn parse(files: &[PathBuf], values: &Values) -> Result<PipelineDefinition, Failure> {
     let sources = files
         .iter()
         .map(|file| Ok(SourceFile::new(file.display().to_string(), read(file)?)))
         .collect::<Result<Vec<_>, Failure>>()?;
-    parse_pipeline(&sources).map_err(|errors| {
+    parse_pipeline_with_values(&sources, &Support::released(), values).map_err(|errors| {
         let shown = errors.iter().map(|error| {
             let text =
                 sources.iter().find(|source| source.name == error.file).map_or("", |source| &source.text);

@@ -2,7 +2,7 @@
 //!
 //! | room | what it knows |
 //! | --- | --- |
-//! | [`project`] | a pipeline with its storage: run, dry run, status, query |
+//! | [`project`] | a pipeline with its storage: run, dry run, query |
 //! | `analysis` | columns, types and meaning of every flow, before anything runs |
 //! | `update` | the driver that obeys the scheduler |
 //! | `flow_run` | one flow, batch by batch, from where it stopped |
@@ -14,6 +14,7 @@
 //! | `expectations` | which rows keep what their table promises, and where the others go |
 //! | `refresh` | what a full refresh clears, and how that survives a crash |
 //! | `retention` | how long tombstones are kept |
+//! | [`standing`] | where a pipeline stands between two updates |
 //! | [`state`] | what outlives the process: plans, done marks, completions, lease |
 //! | [`report`], `events` | what an update did, for people and for machines |
 //!
@@ -44,6 +45,7 @@ mod relation;
 pub mod report;
 mod retention;
 mod settings;
+pub mod standing;
 pub mod sources;
 pub mod state;
 mod target;
@@ -59,6 +61,7 @@ pub use strandline_flow_graph::{Mode, UpdateRequest};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{Event, EventError, Origin};
 pub use handoff::{HandoffReport, HandoffSample};
-pub use project::{Project, Storage, query, status};
+pub use project::{Project, Storage, query};
 pub use query::as_of::{AsOf, History};
+pub use standing::{Status, status};
 pub use report::{DataQuality, ExpectationCounts, FlowReport, FlowStatus, Observer, UpdateReport};

@@ -1,6 +1,6 @@
 //! A pipeline with the place where it keeps its tables: what can be done with it?
 //!
-//! [`Project::run`], [`Project::dry_run`], [`status`] and [`query`] are all that a user of a pipeline does.
+//! [`Project::run`], [`Project::dry_run`], [`status`](crate::status()) and [`query`] are all that a user of a pipeline does.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ use arrow_schema::SchemaRef;
 use object_store::ObjectStore;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use strandline_flow_graph::{Graph, Mode, ResolvedRequest, UpdateRequest};
+use strandline_flow_graph::{Flow, Graph, Mode, ResolvedRequest, UpdateRequest};
 use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, FlowQuery, InputKind, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
 use tokio::sync::{Semaphore, mpsc};
@@ -27,7 +27,7 @@ use crate::{
     query::ask,
     report::{NoObserver, Observer, UpdateReport},
     settings::{self, Settings},
-    state::{FlowState, Lease, Register, engine_path},
+    state::{Lease, Register, engine_path},
     update::{Context, Update},
 };
 
@@ -93,43 +93,35 @@ pub struct FlowOutline {
     pub kind: String,
     /// Keys of a CDC flow.
     pub keys: Vec<String>,
+    /// What becomes of it in the update.
+    pub asked: Asked,
     /// Columns that it gives its target, each with its type.
     pub columns: Vec<(String, String)>,
 }
 
-/// Where a flow stands between two updates.
-#[derive(Debug, Clone, Serialize)]
-pub struct FlowStanding {
-    /// The flow.
-    pub flow: String,
-    /// Batches that are in its target.
-    pub batches: u64,
-    /// When the last of them was done.
-    pub last_done_at: Option<String>,
-    /// When a ONCE flow completed.
-    pub completed_at: Option<String>,
+/// What an update is asked to do with a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// To go on where it stopped.
+    Refresh,
+    /// To fill its table anew, which is emptied before.
+    FullRefresh,
+    /// To read its source anew; its table keeps its rows.
+    ResetCheckpoint,
+    /// Nothing: the update is for other targets.
+    Exclude,
 }
 
-/// A table of the pipeline.
-#[derive(Debug, Clone, Serialize)]
-pub struct TableStanding {
-    /// The table.
-    pub table: String,
-    /// Its version.
-    pub version: u64,
-    /// Version of its side state.
-    pub state_version: u64,
-    /// Columns, each with its type.
-    pub columns: Vec<(String, String)>,
-}
-
-/// Where a pipeline stands between two updates.
-#[derive(Debug, Clone, Serialize)]
-pub struct Status {
-    /// Flows that have run.
-    pub flows: Vec<FlowStanding>,
-    /// Tables that exist.
-    pub tables: Vec<TableStanding>,
+impl Asked {
+    fn of(flow: &Flow, request: &ResolvedRequest) -> Self {
+        match flow.target() {
+            target if request.empties(target) => Self::FullRefresh,
+            _ if request.resets(flow) => Self::ResetCheckpoint,
+            target if request.selects(target) => Self::Refresh,
+            _ => Self::Exclude,
+        }
+    }
 }
 
 impl Project {
@@ -205,20 +197,31 @@ impl Project {
     /// # Errors
     /// All errors that can be found.
     pub async fn dry_run(&self) -> Result<DryRun, Vec<Error>> {
+        self.dry_run_request(&UpdateRequest::refresh_all()).await
+    }
+
+    /// As [`Project::dry_run`], of an update of what `request` selects.
+    ///
+    /// # Errors
+    /// All errors that can be found.
+    pub async fn dry_run_request(&self, request: &UpdateRequest) -> Result<DryRun, Vec<Error>> {
         let mut errors: Vec<_> = self.settings().err().into_iter().collect();
         let (graph, analysis) = self.analyse().await?;
+        let request = checked(request, &graph, &mut errors);
         let mut flows = Vec::new();
         let mut analysed = analysis.flows;
         for &id in graph.topological_order() {
-            let Some(name) = graph.flow(id).map(|flow| flow.name().to_owned()) else { continue };
+            let Some(flow) = graph.flow(id) else { continue };
+            let name = flow.name().to_owned();
             match analysed.remove(&name) {
                 Some(Ok(understood)) => {
                     if let Err(error) = self.storage.format.check_schema(&understood.target) {
                         errors.push(Error::from(error).with("flow", &name));
                     }
                     flows.push(FlowOutline {
-                        target: graph.flow(id).map(|flow| flow.target().to_owned()).unwrap_or_default(),
+                        target: flow.target().to_owned(),
                         flow: name,
+                        asked: Asked::of(flow, &request),
                         kind: match &understood.work {
                             Work::Append => "append".to_owned(),
                             Work::Cdc(cdc) => cdc.spec.stored_as().to_string(),
@@ -266,10 +269,7 @@ impl Project {
         let asked = events::asked(request);
         let (graph, analysis) = self.analyse().await?;
         let (mut errors, analysis) = split_definition_errors(analysis);
-        let request = request.check(&graph).unwrap_or_else(|refused| {
-            errors.extend(refused.into_iter().map(|e| Error::new(ErrorKind::Definition, e.to_string())));
-            ResolvedRequest::refresh_all()
-        });
+        let request = checked(request, &graph, &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -351,6 +351,14 @@ async fn attempts(
     }
 }
 
+/// The request by names of the graph; what is wrong with it goes to `errors`.
+fn checked(request: &UpdateRequest, graph: &Graph, errors: &mut Vec<Error>) -> ResolvedRequest {
+    request.check(graph).unwrap_or_else(|refused| {
+        errors.extend(refused.into_iter().map(|e| Error::new(ErrorKind::Definition, e.to_string())));
+        ResolvedRequest::refresh_all()
+    })
+}
+
 /// An update that is about to run.
 struct Run {
     graph: Graph,
@@ -391,7 +399,7 @@ fn split_definition_errors(analysis: Analysis) -> (Vec<Error>, Analysis) {
     (errors, Analysis { flows })
 }
 
-fn columns(schema: &SchemaRef) -> Vec<(String, String)> {
+pub(crate) fn columns(schema: &SchemaRef) -> Vec<(String, String)> {
     schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect()
 }
 
@@ -414,32 +422,6 @@ fn resolve_paths(query: &mut FlowQuery, folders: &[PathBuf]) {
             files.path = folder.join(relative).to_string_lossy().into_owned();
         }
     }
-}
-
-/// Where the pipeline of a storage stands.
-///
-/// # Errors
-/// The store's.
-pub async fn status(storage: &Storage) -> Result<Status> {
-    let mut tables = Vec::new();
-    for name in storage.format.list().await? {
-        if let Some(table) = storage.format.open(&name).await? {
-            let snapshot = table.snapshot().await?;
-            tables.push(TableStanding {
-                table: name,
-                version: snapshot.version().0,
-                state_version: snapshot.state_version().0,
-                columns: columns(&snapshot.schema()),
-            });
-        }
-    }
-    let mut flows = Vec::new();
-    for flow in FlowState::all(&storage.store).await? {
-        let state = FlowState::current(&storage.store, &flow).await?;
-        let (batches, last_done_at) = state.last_done().await?;
-        flows.push(FlowStanding { flow, batches, last_done_at, completed_at: state.completed_at().await? });
-    }
-    Ok(Status { flows, tables })
 }
 
 /// Runs a SQL query over the tables of a storage, by their names. Names are taken as they are written.

@@ -18,7 +18,7 @@
 //!   flows/<flow>/<incarnation>/schema/<n>.json columns of the source: inferred at first, widened since
 //!   pipeline/1.json                       the name that commits are stamped with
 //!   state/<table>/                        side state of a target, see `strandline_table_formats::side_state`
-//!   events/<n>.jsonl                      event log, one file a run
+//!   events/<n>/<first>-<last>.jsonl        event log of run n: events `first` to `last`
 //! ```
 
 mod flow;

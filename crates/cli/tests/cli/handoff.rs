@@ -1,8 +1,6 @@
 //! `handoff` as a user calls it, and its exit codes.
 
-use std::path::Path;
-
-use crate::{run, succeed, text};
+use crate::{run, succeed, text, write};
 
 const PIPELINE: &str = "
     CREATE STREAMING TABLE customers;
@@ -10,11 +8,6 @@ const PIPELINE: &str = "
       FROM read_files('old', format => 'json', schema => 'id STRING, at TIMESTAMP, plan STRING') KEYS (id) SEQUENCE BY at;
     CREATE FLOW live AS AUTO CDC INTO customers
       FROM STREAM read_files('new', format => 'json', schema => 'id STRING, at TIMESTAMP, plan STRING') KEYS (id) SEQUENCE BY at;";
-
-fn write(path: &Path, content: &str) {
-    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
-    std::fs::write(path, content).expect("a file can be written");
-}
 
 #[test]
 fn keys_that_overlap_are_shown_and_end_with_a_code_of_their_own() {

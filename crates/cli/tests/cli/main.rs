@@ -1,10 +1,16 @@
 //! The binary as a user runs it: the example, exit codes, and a process that is killed.
 
-#![expect(clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking, its helpers too")]
 
+mod events;
 mod example;
+mod graph;
 mod handoff;
+mod init;
 mod kill;
+mod selection;
+mod shown;
+mod signals;
 
 use std::{
     path::{Path, PathBuf},
@@ -20,6 +26,23 @@ fn strandline(args: &[&str]) -> Command {
 
 fn run(args: &[&str]) -> Output {
     strandline(args).output().expect("the binary starts")
+}
+
+/// A call of the binary in a folder.
+fn run_in(folder: &Path, args: &[&str]) -> Output {
+    strandline(args).current_dir(folder).output().expect("the binary starts")
+}
+
+/// Standard output of a call in a folder that must succeed.
+fn succeed_in(folder: &Path, args: &[&str]) -> String {
+    let output = run_in(folder, args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn write(path: &Path, content: &str) {
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
+    std::fs::write(path, content).expect("a file can be written");
 }
 
 /// Standard output of a call that must succeed.
