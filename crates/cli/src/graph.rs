@@ -18,7 +18,8 @@ use crate::{
 pub(crate) async fn graph(args: &GraphArgs) -> Result<(), Failure> {
     let text = load::text(&args.files, None)?;
     let mode = if text.continuous { Mode::Continuous } else { Mode::Triggered };
-    let project = strandline_runtime::Project::new(&text.name, text.definition, &text.folders, load::nowhere());
+    let project =
+        strandline_runtime::Project::new(&text.name, text.definition, &text.folders, load::nowhere());
     if let Err(errors) = project.definition().graph_for(mode) {
         let errors: Vec<String> = errors.iter().map(|error| format!("error: {error}")).collect();
         return Err(Failure { text: errors.join("\n"), code: WRONG });

@@ -177,7 +177,8 @@ pub(crate) fn text(args: &FileArgs, setting: Option<(String, String)>) -> Result
 /// The spec of the working folder, or of the nearest one above it that has one.
 fn found_spec() -> Result<PathBuf, Failure> {
     let here = absolute(Path::new("."))?;
-    let specs = here.ancestors().flat_map(|folder| ["pipeline.yml", "pipeline.yaml"].map(|name| folder.join(name)));
+    let specs =
+        here.ancestors().flat_map(|folder| ["pipeline.yml", "pipeline.yaml"].map(|name| folder.join(name)));
     specs.into_iter().find(|spec| spec.is_file()).ok_or_else(|| {
         Failure::wrong(
             "error: there is no pipeline.yml here or in a folder above\n  help: name a SQL file or a pipeline.yml; `strandline init` makes a pipeline",

@@ -23,8 +23,8 @@ impl Signals {
     /// Sets `stop` at the first signal, ends the process at the second.
     pub(crate) fn watch(stop: Arc<AtomicBool>) -> Result<Self, Failure> {
         let received = Arc::new(AtomicU8::new(0));
-        let mut next = Next::new()
-            .map_err(|e| Failure::wrong(format!("error: signals can't be watched: {e}")))?;
+        let mut next =
+            Next::new().map_err(|e| Failure::wrong(format!("error: signals can't be watched: {e}")))?;
         let told = Arc::clone(&received);
         tokio::spawn(async move {
             let signal = next.signal().await;

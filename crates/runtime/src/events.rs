@@ -131,7 +131,12 @@ impl EventLog {
     }
 
     /// Notes that the update was made, and of what the pipeline consists.
-    pub(crate) async fn begin(&self, definition: &PipelineDefinition, asked: Value, mode: Mode) -> Result<()> {
+    pub(crate) async fn begin(
+        &self,
+        definition: &PipelineDefinition,
+        asked: Value,
+        mode: Mode,
+    ) -> Result<()> {
         segments::forget_old_updates(&self.store).await?;
         let details = json!({ "request": asked, "continuous": mode == Mode::Continuous });
         let message = format!("Update {} of {} was created.", self.update, self.pipeline);
@@ -182,9 +187,10 @@ impl EventLog {
     /// Writes events if the oldest that is not written is due. What can't be written now is written later.
     pub(crate) async fn flush_if_due(&self) {
         let now = self.clock.now();
-        let due = self.pending.lock().is_ok_and(|pending| {
-            !pending.lines.is_empty() && now.saturating_sub(pending.since) >= CADENCE
-        });
+        let due = self
+            .pending
+            .lock()
+            .is_ok_and(|pending| !pending.lines.is_empty() && now.saturating_sub(pending.since) >= CADENCE);
         if due {
             drop(self.flush().await);
         }
@@ -212,12 +218,8 @@ impl EventLog {
 
     fn flow_progress(&self, report: &FlowReport, status: FlowStatus, level: &'static str, message: String) {
         let is_change = self.flows.get(&report.flow).is_some_and(|flow| flow.is_change);
-        let note = Note::new(
-            "flow_progress",
-            level,
-            message,
-            event::flow_progress(report, status, is_change),
-        );
+        let note =
+            Note::new("flow_progress", level, message, event::flow_progress(report, status, is_change));
         let failed = matches!(status, FlowStatus::Failed | FlowStatus::Skipped);
         let reason = report.reason.as_ref().filter(|_| failed);
         let error = reason.map(|reason| EventError::new(reason, report.help.as_deref()));

@@ -158,7 +158,9 @@ impl<'a> FlowRun<'a> {
         let clock = Arc::clone(&self.input.context.clock);
         let started = clock.now();
         let result = match self.take_all().await {
-            Err(error) if error.kind() == ErrorKind::SchemaEvolved => Err(self.record_new_columns(error).await),
+            Err(error) if error.kind() == ErrorKind::SchemaEvolved => {
+                Err(self.record_new_columns(error).await)
+            }
             other => other,
         };
         self.report.elapsed = clock.now().saturating_sub(started);

@@ -177,7 +177,8 @@ impl Told {
                 status_of(&event).unwrap_or_default().clone_into(&mut update.state);
             }
         }
-        let Some(flow) = event.origin.flow_name.clone().filter(|_| event.event_type == "flow_progress") else {
+        let Some(flow) = event.origin.flow_name.clone().filter(|_| event.event_type == "flow_progress")
+        else {
             return;
         };
         let metrics = event.details.get("flow_progress").and_then(|details| details.get("metrics"));

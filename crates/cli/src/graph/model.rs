@@ -100,7 +100,9 @@ impl Drawn {
                     self.datasets.iter().position(|node| node.name == *name).map(End::Dataset)
                 }
                 InputKind::ReadFiles(files) => Some(self.source(shown_path(&files.path))),
-                InputKind::Table(table) => Some(self.source(format!("{} {}", table.format, shown_path(&table.path)))),
+                InputKind::Table(table) => {
+                    Some(self.source(format!("{} {}", table.format, shown_path(&table.path))))
+                }
                 InputKind::ReadKafka(kafka) => {
                     let topics = ["subscribe", "subscribePattern", "assign", "topic"];
                     let topic = topics.iter().find_map(|name| kafka.options.get(*name));

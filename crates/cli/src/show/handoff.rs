@@ -48,4 +48,3 @@ fn sample(sample: &HandoffSample) -> Vec<String> {
         sample.changes.to_string(),
     ]
 }
-

@@ -73,6 +73,9 @@ impl Observer for Progress {
             bar.finish_and_clear();
         }
         let reason = report.reason.as_deref().unwrap_or("of an error");
-        self.line(&format!("{}: an attempt failed and there will be another one, because {reason}", report.flow));
+        self.line(&format!(
+            "{}: an attempt failed and there will be another one, because {reason}",
+            report.flow
+        ));
     }
 }

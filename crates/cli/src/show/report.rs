@@ -1,7 +1,10 @@
 //! What did an update do, or would it do, for people?
 
 use indicatif::{HumanBytes, HumanCount};
-use strandline_runtime::{FlowReport, UpdateReport, project::{Asked, DryRun}};
+use strandline_runtime::{
+    FlowReport, UpdateReport,
+    project::{Asked, DryRun},
+};
 
 use super::table;
 

@@ -30,7 +30,12 @@ pub(crate) fn status(status: &Status) -> String {
     });
     let update = status.last_update.as_ref().map_or_else(
         || "no update has run".to_owned(),
-        |update| format!("update {}: {}, {} to {}", update.id, update.state, update.started_at, update.last_event_at),
+        |update| {
+            format!(
+                "update {}: {}, {} to {}",
+                update.id, update.state, update.started_at, update.last_event_at
+            )
+        },
     );
     let header = ["flow", "state", "last batch", "completed", "batches", "rows of last run"];
     let mut parts = vec![

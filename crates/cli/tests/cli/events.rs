@@ -28,7 +28,8 @@ fn r04_r17_states_times_and_reasons_are_told_after_an_update() {
     let status = succeed_in(folder, &["status", "--json"]);
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     assert_eq!(status["last_update"]["state"], "FAILED", "{status}");
-    let flow = |name: &str| status["flows"].as_array().unwrap().iter().find(|flow| flow["flow"] == name).unwrap();
+    let flow =
+        |name: &str| status["flows"].as_array().unwrap().iter().find(|flow| flow["flow"] == name).unwrap();
     assert_eq!(flow("seed")["state"], "IDLE");
     assert!(flow("seed")["completed_at"].as_str().unwrap().starts_with("20"), "{status}");
     assert_eq!(flow("changes")["state"], "FAILED");

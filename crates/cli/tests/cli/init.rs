@@ -11,9 +11,11 @@ fn a_new_pipeline_runs_as_it_is_and_is_found_from_folders_below() {
     let report = succeed_in(&shop, &["run"]);
     assert!(report.contains("customers_then") && report.contains("COMPLETED"), "{report}");
     // Ada moved to Turin before she moved to Bergen; the files tell it afterwards. Ben left.
-    let history = "SELECT name, city, __END_AT IS NULL AS open FROM customers_history ORDER BY name, __START_AT";
+    let history =
+        "SELECT name, city, __END_AT IS NULL AS open FROM customers_history ORDER BY name, __START_AT";
     let rows = succeed_in(&shop, &["query", history, "--output", "csv"]);
-    let expected = "name,city,open\nAda,Oslo,false\nAda,Turin,false\nAda,Bergen,true\nBen,Rome,false\nCleo,Lima,true\n";
+    let expected =
+        "name,city,open\nAda,Oslo,false\nAda,Turin,false\nAda,Bergen,true\nBen,Rome,false\nCleo,Lima,true\n";
     assert_eq!(rows, expected);
     let below = shop.join("transformations");
     let again = succeed_in(&below, &["run", "--json"]);

@@ -50,7 +50,10 @@ fn r08_an_update_takes_what_it_is_asked_for_and_r07_fills_anew_what_it_is_told_t
     succeed_in(folder, &["run", "--reset-checkpoint", "a"]);
     assert_eq!(values(folder, "a"), ["10", "10", "20", "20"], "an append table takes its input again");
     succeed_in(folder, &["run", "--full-refresh-all"]);
-    assert_eq!((values(folder, "a"), values(folder, "b")), (vec!["10".into(), "20".into()], vec!["10".into(), "20".into()]));
+    assert_eq!(
+        (values(folder, "a"), values(folder, "b")),
+        (vec!["10".into(), "20".into()], vec!["10".into(), "20".into()])
+    );
     let both = succeed_in(folder, &["run", "--refresh", "a,b", "--json"]);
     assert_eq!(statuses(&both), ["a COMPLETED", "b COMPLETED"]);
 }

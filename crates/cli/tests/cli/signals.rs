@@ -52,7 +52,8 @@ fn signal(child: &Child, name: &str) {
 }
 
 fn count(folder: &Path, table: &str) -> usize {
-    let rows = succeed_in(folder, &["query", &format!("SELECT count(*) AS n FROM {table}"), "--output", "csv"]);
+    let rows =
+        succeed_in(folder, &["query", &format!("SELECT count(*) AS n FROM {table}"), "--output", "csv"]);
     rows.lines().nth(1).expect("a row").parse().expect("a number")
 }
 
@@ -86,7 +87,8 @@ fn a_signal_lets_the_batch_in_flight_end_and_the_next_run_goes_on() {
         let taken = count(folder.path(), "raw");
         assert!(taken < FILES, "it was stopped in the middle: {taken}");
         assert_eq!(raw["batches"], taken, "what is visible are whole batches, and all that were told");
-        let states = "SELECT status FROM events() WHERE event_type = 'update_progress' ORDER BY sequence DESC LIMIT 1";
+        let states =
+            "SELECT status FROM events() WHERE event_type = 'update_progress' ORDER BY sequence DESC LIMIT 1";
         assert!(succeed_in(folder.path(), &["query", states, "--output", "csv"]).contains("CANCELED"));
         assert!(succeed_in(folder.path(), &["status"]).contains("STOPPED"));
         completes(folder.path());

@@ -94,7 +94,8 @@ impl KnownFlow {
 
 /// The details of a flow's definition.
 pub(super) fn flow_definition(flow: &FlowDefinition) -> Value {
-    let inputs: Vec<&str> = flow.queries().flat_map(strandline_pipeline_sql::FlowQuery::dataset_names).collect();
+    let inputs: Vec<&str> =
+        flow.queries().flat_map(strandline_pipeline_sql::FlowQuery::dataset_names).collect();
     let keys = match &flow.kind {
         FlowKind::AutoCdc(cdc) => Some(&cdc.options),
         FlowKind::Snapshot(snapshot) => Some(&snapshot.options),
@@ -132,7 +133,8 @@ pub(super) fn dataset_definition(dataset: &DatasetDefinition) -> Value {
         DatasetDefinition::Sink(_) => "SINK",
     };
     let table = dataset.table();
-    let columns = table.map(|table| table.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>());
+    let columns =
+        table.map(|table| table.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>());
     let expectations = table.map(|table| {
         let text = |one: &strandline_pipeline_sql::Expectation| {
             json!({ "name": one.name, "constraint": one.condition.to_string(), "action": action(one.on_violation) })

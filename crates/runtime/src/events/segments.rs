@@ -115,8 +115,7 @@ pub(crate) async fn all(store: &Arc<dyn ObjectStore>) -> Result<BTreeMap<u64, Ve
 
 async fn listed(store: &Arc<dyn ObjectStore>) -> Result<BTreeMap<u64, Vec<Segment>>> {
     let root = engine_path(&["events"]);
-    let objects: Vec<_> =
-        store.list(Some(&root)).try_collect().await.map_err(|e| store_error(e, &root))?;
+    let objects: Vec<_> = store.list(Some(&root)).try_collect().await.map_err(|e| store_error(e, &root))?;
     let mut updates: BTreeMap<u64, Vec<Segment>> = BTreeMap::new();
     for object in objects {
         let parts: Vec<_> = object.location.parts().collect();
@@ -149,8 +148,9 @@ pub(super) async fn forget_old_updates(store: &Arc<dyn ObjectStore>) -> Result<(
 pub(crate) async fn read(store: &Arc<dyn ObjectStore>, path: &Path) -> Result<Vec<u8>> {
     let result = store.get(path).await.map_err(|e| store_error(e, path))?;
     if result.meta.size > 2 * MOST_OF_UPDATE {
-        return Err(Error::new(ErrorKind::State, "a file of the event log is too large to be one")
-            .with("file", path));
+        return Err(
+            Error::new(ErrorKind::State, "a file of the event log is too large to be one").with("file", path)
+        );
     }
     Ok(result.bytes().await.map_err(|e| store_error(e, path))?.to_vec())
 }

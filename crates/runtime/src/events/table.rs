@@ -12,9 +12,7 @@
 
 use std::{fmt, sync::Arc};
 
-use arrow_array::{
-    ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray,
-};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use datafusion::{
@@ -100,8 +98,7 @@ impl TableProvider for EventsTable {
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let rows = Rows { store: Arc::clone(&self.store), schema: Arc::clone(&self.schema) };
         let schema = Arc::clone(&self.schema);
-        let exec =
-            StreamingTableExec::try_new(schema, vec![Arc::new(rows)], projection, None, false, limit)?;
+        let exec = StreamingTableExec::try_new(schema, vec![Arc::new(rows)], projection, None, false, limit)?;
         Ok(Arc::new(exec))
     }
 }
@@ -156,8 +153,17 @@ fn schema() -> SchemaRef {
     let at = DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()));
     let mut fields = vec![Field::new("timestamp", at, true), number("update_id"), number("sequence")];
     fields.extend(
-        ["event_type", "level", "message", "flow_name", "dataset_name", "status", "error_condition", "error_message"]
-            .map(text),
+        [
+            "event_type",
+            "level",
+            "message",
+            "flow_name",
+            "dataset_name",
+            "status",
+            "error_condition",
+            "error_message",
+        ]
+        .map(text),
     );
     fields.extend(METRICS.map(number));
     fields.push(text("details"));

@@ -66,16 +66,17 @@ impl Narrow<'_> {
                 self.narrow(right);
             }
             SetExpr::Select(select) => {
-                let factors = select
-                    .from
-                    .iter()
-                    .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+                let factors = select.from.iter().flat_map(|from| {
+                    std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))
+                });
                 let mut names = Vec::new();
                 for factor in factors {
                     if let TableFactor::Table { name, alias, .. } = factor
                         && self.is_meant(name)
                     {
-                        names.push(alias.as_ref().map_or_else(|| name.to_string(), |alias| alias.name.to_string()));
+                        names.push(
+                            alias.as_ref().map_or_else(|| name.to_string(), |alias| alias.name.to_string()),
+                        );
                     }
                 }
                 if names.is_empty() {
@@ -118,9 +119,18 @@ mod tests {
     fn a_star_leaves_the_column_out_where_files_are_read() {
         let narrowed = |sql: &str| without_metadata(sql, &["__f"]).unwrap();
         assert_eq!(narrowed("SELECT * FROM __f"), "SELECT * EXCLUDE \"_metadata\" FROM __f");
-        assert_eq!(narrowed("SELECT *, _metadata.file_path AS p FROM (SELECT * FROM \"__f\") AS x"), "SELECT *, _metadata.file_path AS p FROM (SELECT * EXCLUDE \"_metadata\" FROM \"__f\") AS x");
-        assert_eq!(narrowed("SELECT a.*, b.* FROM __f AS a JOIN t AS b ON true"), "SELECT a.* EXCLUDE \"_metadata\", b.* FROM __f AS a JOIN t AS b ON true");
-        assert_eq!(narrowed("SELECT * EXCEPT (a) FROM __f"), "SELECT * EXCLUDE \"_metadata\" EXCEPT (a) FROM __f");
+        assert_eq!(
+            narrowed("SELECT *, _metadata.file_path AS p FROM (SELECT * FROM \"__f\") AS x"),
+            "SELECT *, _metadata.file_path AS p FROM (SELECT * EXCLUDE \"_metadata\" FROM \"__f\") AS x"
+        );
+        assert_eq!(
+            narrowed("SELECT a.*, b.* FROM __f AS a JOIN t AS b ON true"),
+            "SELECT a.* EXCLUDE \"_metadata\", b.* FROM __f AS a JOIN t AS b ON true"
+        );
+        assert_eq!(
+            narrowed("SELECT * EXCEPT (a) FROM __f"),
+            "SELECT * EXCLUDE \"_metadata\" EXCEPT (a) FROM __f"
+        );
         assert_eq!(narrowed("SELECT * FROM t"), "SELECT * FROM t");
         assert!(without_metadata("SELEC", &[]).is_err());
     }

@@ -40,11 +40,9 @@ pub(super) async fn parquet(
     let name = reading.name.clone();
     let meta = store.head(&path).await.map_err(|e| bytes::gone(e, &name))?;
     let input = Input::new(Arc::clone(store), path, meta.size);
-    let builder = ParquetRecordBatchStreamBuilder::new(input)
-        .await
-        .map_err(|e| unreadable(&name, "Parquet", &e))?;
-    let stream =
-        builder.with_batch_size(BATCH_ROWS).build().map_err(|e| unreadable(&name, "Parquet", &e))?;
+    let builder =
+        ParquetRecordBatchStreamBuilder::new(input).await.map_err(|e| unreadable(&name, "Parquet", &e))?;
+    let stream = builder.with_batch_size(BATCH_ROWS).build().map_err(|e| unreadable(&name, "Parquet", &e))?;
     Ok(stream
         .map_err(move |e| unreadable(&name, "Parquet", &e))
         .and_then(move |batch| {
@@ -55,10 +53,7 @@ pub(super) async fn parquet(
 }
 
 /// A reader of an Avro object container file.
-pub(super) fn avro_reader<R: BufRead>(
-    content: R,
-    name: &str,
-) -> Result<arrow_avro::reader::Reader<R>> {
+pub(super) fn avro_reader<R: BufRead>(content: R, name: &str) -> Result<arrow_avro::reader::Reader<R>> {
     arrow_avro::reader::ReaderBuilder::new()
         .with_batch_size(BATCH_ROWS)
         .build(content)
@@ -112,11 +107,8 @@ pub(super) fn fit(batch: &RecordBatch, reading: &Reading) -> Result<RecordBatch>
         fields.push(Arc::clone(field));
         columns.push(fitted);
     }
-    let rest: Vec<usize> =
-        used.iter().enumerate().filter(|(_, used)| !**used).map(|(at, _)| at).collect();
-    let is_wanted = |at: &usize| {
-        given.get(*at).is_some_and(|field| !reading.given.contains(field.name()))
-    };
+    let rest: Vec<usize> = used.iter().enumerate().filter(|(_, used)| !**used).map(|(at, _)| at).collect();
+    let is_wanted = |at: &usize| given.get(*at).is_some_and(|field| !reading.given.contains(field.name()));
     let rest: Vec<usize> = rest.into_iter().filter(is_wanted).collect();
     check_unknown(batch, &rest, reading)?;
     if let Some(name) = &options.rescue {
@@ -132,7 +124,8 @@ pub(super) fn fit(batch: &RecordBatch, reading: &Reading) -> Result<RecordBatch>
 /// What a file's further columns mean for the schema.
 fn check_unknown(batch: &RecordBatch, rest: &[usize], reading: &Reading) -> Result<()> {
     for &at in rest {
-        let (Some(field), Some(column)) = (batch.schema_ref().fields().get(at), batch.columns().get(at)) else {
+        let (Some(field), Some(column)) = (batch.schema_ref().fields().get(at), batch.columns().get(at))
+        else {
             continue;
         };
         let alike =

@@ -23,11 +23,7 @@ use crate::error::Result;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Misfit {
     /// A value of another type than its column's: where, the value, and why.
-    Mismatch {
-        column: String,
-        value: String,
-        why: String,
-    },
+    Mismatch { column: String, value: String, why: String },
     /// A field that no column has. `new` where it could become a column: it stands in the record itself, has a type, and no
     /// column is called so in another case.
     Unknown { column: String, new: bool },
@@ -161,20 +157,14 @@ impl Columns {
             return Some(guess);
         }
         self.fields.iter().position(same).or_else(|| {
-            let mut alike = (0..self.fields.len()).filter(|&i| {
-                self.fields.get(i).is_some_and(|field| field.name().eq_ignore_ascii_case(name))
-            });
+            let mut alike = (0..self.fields.len())
+                .filter(|&i| self.fields.get(i).is_some_and(|field| field.name().eq_ignore_ascii_case(name)));
             if ignore_case { alike.next() } else { None }
         })
     }
 
     /// Appends a record's fields; fields that are missing are NULL.
-    pub(super) fn append<'a>(
-        &mut self,
-        record: &[(Cow<'a, str>, Json<'a>)],
-        look: &Look,
-        rest: &mut Rest,
-    ) {
+    pub(super) fn append<'a>(&mut self, record: &[(Cow<'a, str>, Json<'a>)], look: &Look, rest: &mut Rest) {
         self.rows += 1;
         self.valid.push(true);
         let mut places = std::mem::take(&mut self.places);

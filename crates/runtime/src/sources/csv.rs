@@ -55,9 +55,11 @@ impl CsvRecord {
     pub(super) fn fields(&self) -> Option<impl Iterator<Item = (&str, bool)>> {
         let text = std::str::from_utf8(&self.bytes).ok()?;
         let begins = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
-        Some(begins.zip(&self.ends).map(move |(from, (to, quoted))| {
-            (text.get(from..*to).unwrap_or_default(), *quoted)
-        }))
+        Some(
+            begins
+                .zip(&self.ends)
+                .map(move |(from, (to, quoted))| (text.get(from..*to).unwrap_or_default(), *quoted)),
+        )
     }
 
     /// The record as it may have stood there.

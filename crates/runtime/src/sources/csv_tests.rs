@@ -47,7 +47,11 @@ fn quotes_hold_delimiters_line_ends_and_quotes() {
     assert_eq!(texts(text, dialect()), expected);
     let found = read(text, dialect(), 100).unwrap();
     assert_eq!(found.iter().map(|(line, ..)| *line).collect::<Vec<_>>(), [1, 2, 5, 6, 7]);
-    assert_eq!(found[3].1, [(String::new(), false), (String::new(), true)], "a quoted empty text is told apart");
+    assert_eq!(
+        found[3].1,
+        [(String::new(), false), (String::new(), true)],
+        "a quoted empty text is told apart"
+    );
 }
 
 #[test]

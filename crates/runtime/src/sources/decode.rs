@@ -62,7 +62,10 @@ pub(super) async fn read(
 }
 
 /// The text of a file: unpacked, without a byte-order mark.
-pub(super) fn text(packed: Box<dyn BufRead + Send>, reading: &Reading) -> io::Result<Box<dyn BufRead + Send>> {
+pub(super) fn text(
+    packed: Box<dyn BufRead + Send>,
+    reading: &Reading,
+) -> io::Result<Box<dyn BufRead + Send>> {
     let mut text = reading.options.compression_of(&reading.name).unpack(packed)?;
     skip_mark(text.as_mut())?;
     Ok(text)
@@ -212,9 +215,8 @@ impl Layout {
 /// The names in the first record of a file.
 pub(super) fn header_of<R: BufRead>(records: &mut CsvRecords<R>) -> io::Result<Option<Vec<String>>> {
     let Some(record) = records.next()? else { return Ok(None) };
-    let fields = record.fields().ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidData, "the text is no UTF-8")
-    })?;
+    let fields =
+        record.fields().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the text is no UTF-8"))?;
     Ok(Some(fields.map(|(name, _)| name.trim().to_owned()).collect()))
 }
 

@@ -158,15 +158,19 @@ impl FileSource {
         let is_listed = |name: &str| {
             self.options.partition_columns.as_ref().is_none_or(|listed| listed.iter().any(|own| own == name))
         };
-        let named = partitions::infer(self.listed.iter().map(|file| file.path.as_str()), self.options.infer_types);
+        let named =
+            partitions::infer(self.listed.iter().map(|file| file.path.as_str()), self.options.infer_types);
         for column in named.into_iter().filter(|column| is_listed(column.name())) {
             fields.retain(|field| field.name() != column.name());
             fields.push(column);
         }
         if fields.is_empty() {
-            return Err(Error::new(ErrorKind::Definition, "no file matches, so the columns can't be found out")
-                .with("path", pattern)
-                .help("declare them: read_files('..', schema => 'id BIGINT, ..')"));
+            return Err(Error::new(
+                ErrorKind::Definition,
+                "no file matches, so the columns can't be found out",
+            )
+            .with("path", pattern)
+            .help("declare them: read_files('..', schema => 'id BIGINT, ..')"));
         }
         complete(&self.options, fields)
     }
@@ -227,8 +231,9 @@ impl FileSource {
             Err(error) => return error,
         };
         let known = Self::recorded(&self.options, &self.schema);
-        let is_new =
-            |field: &FieldRef| !self.schema.fields().iter().any(|own| own.name().eq_ignore_ascii_case(field.name()));
+        let is_new = |field: &FieldRef| {
+            !self.schema.fields().iter().any(|own| own.name().eq_ignore_ascii_case(field.name()))
+        };
         let mut new: Vec<FieldRef> = Vec::new();
         for field in found.into_iter().filter(is_new) {
             // Of names that differ in case only one can become a column; the others are rescued.
@@ -322,15 +327,17 @@ impl Source for FileSource {
         let files = Arc::new(files);
         let each = {
             let source = self.clone();
-            stream::iter((0..files.len()).zip(std::iter::repeat(Arc::clone(&files)))).then(move |(at, files)| {
-                let source = source.clone();
-                async move {
-                    match files.get(at) {
-                        Some(file) => source.read_file(file).await,
-                        None => Ok(stream::empty().boxed()),
+            stream::iter((0..files.len()).zip(std::iter::repeat(Arc::clone(&files)))).then(
+                move |(at, files)| {
+                    let source = source.clone();
+                    async move {
+                        match files.get(at) {
+                            Some(file) => source.read_file(file).await,
+                            None => Ok(stream::empty().boxed()),
+                        }
                     }
-                }
-            })
+                },
+            )
         };
         let source = self.clone();
         let rows = each.try_flatten().or_else(move |error| {

@@ -55,7 +55,12 @@ pub(super) async fn columns(
     for (file, name) in files.take(most) {
         let path = Path::parse(&file.path)
             .map_err(|e| Error::new(ErrorKind::Internal, "a listed path is none").because(e))?;
-        let reading = Reading { name, options: Arc::clone(options), schema: Arc::new(Schema::empty()), given: Vec::new() };
+        let reading = Reading {
+            name,
+            options: Arc::clone(options),
+            schema: Arc::new(Schema::empty()),
+            given: Vec::new(),
+        };
         match options.format {
             FileFormat::Text => return Ok(vec![Arc::new(Field::new("value", DataType::Utf8, true))]),
             FileFormat::Parquet => unite(&mut typed, &parquet(store, path, &reading.name).await?),
@@ -74,11 +79,9 @@ pub(super) async fn columns(
     }
     let is_known = |kind: &Kind| depth == Depth::Sample || kind.is_typed();
     let untyped = known.0.iter().filter(|(_, kind)| is_known(kind));
-    typed.extend(
-        untyped.map(|(name, kind)| {
-            Arc::new(Field::new(name, kind.data_type(options.infer_types), true)) as FieldRef
-        }),
-    );
+    typed.extend(untyped.map(|(name, kind)| {
+        Arc::new(Field::new(name, kind.data_type(options.infer_types), true)) as FieldRef
+    }));
     Ok(typed)
 }
 

@@ -179,7 +179,10 @@ mod tests {
         let fields = [("a", DataType::Float64), ("b", DataType::Utf8), ("c", DataType::Utf8)];
         let fields = fields.map(|(name, data_type)| Field::new(name, data_type, true));
         assert_eq!(merged, DataType::Struct(fields.to_vec().into()));
-        assert_eq!(of(r#"{"a": [1]}"#).data_type(false).to_string(), of(r#"{"a": ["x"]}"#).data_type(true).to_string());
+        assert_eq!(
+            of(r#"{"a": [1]}"#).data_type(false).to_string(),
+            of(r#"{"a": ["x"]}"#).data_type(true).to_string()
+        );
         assert!(!of(r#"[{"a": null}]"#).is_typed() && of(r#"[{"a": 0}]"#).is_typed());
     }
 

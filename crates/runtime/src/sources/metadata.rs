@@ -43,6 +43,7 @@ pub(super) fn value(file: &FileRef, path: &str) -> Result<ScalarValue> {
     let modified = file.modified.map(|millis| millis.saturating_mul(1000));
     let modified = TimestampMicrosecondArray::from(vec![modified]).with_timezone("UTC");
     let name = path.rsplit('/').next().unwrap_or(path);
-    let columns = vec![text(path), text(name), whole(size), whole(0), whole(size), Arc::new(modified) as ArrayRef];
+    let columns =
+        vec![text(path), text(name), whole(size), whole(0), whole(size), Arc::new(modified) as ArrayRef];
     Ok(ScalarValue::Struct(Arc::new(StructArray::try_new(fields(), columns, None)?)))
 }

@@ -1,6 +1,6 @@
 //! Options by the names of Auto Loader.
 
-use strandline_pipeline_sql::{InputKind, FlowQuery};
+use strandline_pipeline_sql::{FlowQuery, InputKind};
 
 use super::{Evolution, FileFormat, FileOptions};
 use crate::{
@@ -53,23 +53,34 @@ fn r20_r21_evolution_depends_on_who_gives_the_columns() {
     let rescued = Some("_rescued_data".to_owned());
     assert_eq!(of(""), (Evolution::AddNewColumns, Unknown::Evolve, rescued.clone()));
     assert_eq!(of(", schema => 'a INT'"), (Evolution::None, Unknown::Rest, None));
-    assert_eq!(of(", schema => 'a INT', schemaEvolutionMode => 'rescue'"), (Evolution::Rescue, Unknown::Rest, rescued));
+    assert_eq!(
+        of(", schema => 'a INT', schemaEvolutionMode => 'rescue'"),
+        (Evolution::Rescue, Unknown::Rest, rescued)
+    );
     assert_eq!(of(", cloudFiles.schemaEvolutionMode => 'none'"), (Evolution::None, Unknown::Rest, None));
     assert_eq!(of(", schema => 'a INT', rescuedDataColumn => 'r'").2, Some("r".to_owned()));
     assert_eq!(of(", rescuedDataColumn => ''").2, None);
     assert_eq!(of(", schemaEvolutionMode => 'failOnNewColumns'").1, Unknown::Refuse);
-    assert!(refused("'/in', format => 'json', schema => 'a INT', schemaEvolutionMode => 'addNewColumns'").contains("schemaHints"));
+    assert!(
+        refused("'/in', format => 'json', schema => 'a INT', schemaEvolutionMode => 'addNewColumns'")
+            .contains("schemaHints")
+    );
     assert!(refused("'/in', format => 'json', schemaEvolutionMode => 'maybe'").contains("failOnNewColumns"));
 }
 
 #[test]
 fn values_are_checked() {
     let of = |more: &str| read(&format!("'/in', format => 'csv'{more}"));
-    for (text, bytes) in [("1024", 1024), ("512mb", 512 << 20), ("10g", 10 << 30), ("1 KB", 1024), ("2T", 2 << 40)] {
+    for (text, bytes) in
+        [("1024", 1024), ("512mb", 512 << 20), ("10g", 10 << 30), ("1 KB", 1024), ("2T", 2 << 40)]
+    {
         assert_eq!(of(&format!(", maxBytesPerTrigger => '{text}'")).unwrap().max_bytes, bytes);
     }
     for text in ["0", "10x", "-1", "g", "99999999999t"] {
-        assert!(refused(&format!("'/in', format => 'csv', maxBytesPerTrigger => '{text}'")).contains("maxBytesPerTrigger"));
+        assert!(
+            refused(&format!("'/in', format => 'csv', maxBytesPerTrigger => '{text}'"))
+                .contains("maxBytesPerTrigger")
+        );
     }
     assert_eq!(of(", maxFilesPerTrigger => 5").unwrap().max_files, 5);
     assert!(refused("'/in', format => 'csv', maxFilesPerTrigger => 0").contains("at least 1"));
@@ -77,14 +88,25 @@ fn values_are_checked() {
     assert!(refused("'/in', format => 'csv', sep => '||'").contains("one ASCII character"));
     assert!(refused("'/in', format => 'csv', header => 'perhaps'").contains("true or false"));
     assert!(of(", modifiedAfter => '2025-01-01T00:00:00Z'").unwrap().modified_after.is_some());
-    assert!(refused("'/in', format => 'csv', modifiedAfter => '2025-01-01T00:00:00.000'").contains("UTC+0"), "A-21");
-    assert_eq!(of(", partitionColumns => 'year, month'").unwrap().partition_columns.unwrap(), ["year", "month"]);
+    assert!(
+        refused("'/in', format => 'csv', modifiedAfter => '2025-01-01T00:00:00.000'").contains("UTC+0"),
+        "A-21"
+    );
+    assert_eq!(
+        of(", partitionColumns => 'year, month'").unwrap().partition_columns.unwrap(),
+        ["year", "month"]
+    );
     assert_eq!(of(", partitionColumns => ''").unwrap().partition_columns.unwrap(), [""; 0]);
     assert_eq!(of(", schemaHints => 'a INT, b STRUCT<c: STRING>'").unwrap().hints.len(), 2);
     assert!(refused("'/in', format => 'csv', schemaHints => 'a NOPE'").contains("schemaHints"));
-    assert!(refused("'/in', format => 'csv', schema => 'a INT', schemaHints => 'a INT'").contains("declared"));
+    assert!(
+        refused("'/in', format => 'csv', schema => 'a INT', schemaHints => 'a INT'").contains("declared")
+    );
     assert_eq!(of(", mode => 'DropMalformed'").unwrap().records.malformed, Malformed::Drop);
-    assert!(refused("'/in', format => 'csv', schema => 'a INT', mode => 'PERMISSIVE'").contains("rescuedDataColumn"));
+    assert!(
+        refused("'/in', format => 'csv', schema => 'a INT', mode => 'PERMISSIVE'")
+            .contains("rescuedDataColumn")
+    );
 }
 
 #[test]

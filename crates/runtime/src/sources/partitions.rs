@@ -169,8 +169,14 @@ mod tests {
     #[test]
     fn r19_folders_name_columns() {
         let some = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
-        assert_eq!(named("year=2024/x/city=S%C3%A3o%20Paulo/f=1.json"), [some("year", "2024"), some("city", "São Paulo")]);
-        assert_eq!(named("a=__HIVE_DEFAULT_PARTITION__/b=/c=x=y/f"), [("a".to_owned(), None), ("b".to_owned(), None), some("c", "x=y")]);
+        assert_eq!(
+            named("year=2024/x/city=S%C3%A3o%20Paulo/f=1.json"),
+            [some("year", "2024"), some("city", "São Paulo")]
+        );
+        assert_eq!(
+            named("a=__HIVE_DEFAULT_PARTITION__/b=/c=x=y/f"),
+            [("a".to_owned(), None), ("b".to_owned(), None), some("c", "x=y")]
+        );
         assert!(named("=1/f").is_empty() && named("f=1").is_empty());
         assert_eq!(decoded("100%25%zz%"), "100%%zz%");
     }

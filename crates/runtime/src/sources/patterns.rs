@@ -43,7 +43,12 @@ impl Pattern {
         let name = name.map_or(Ok(Vec::new()), |name| compiled(name, path))?;
         let whole = Path::new(local);
         if whole.is_dir() {
-            return Ok(Self { root: local.to_owned(), alternatives: Vec::new(), name, names_one_file: false });
+            return Ok(Self {
+                root: local.to_owned(),
+                alternatives: Vec::new(),
+                name,
+                names_one_file: false,
+            });
         }
         let mut root = if local.starts_with('/') { "/".to_owned() } else { ".".to_owned() };
         let mut parts = split(local).into_iter().filter(|part| !part.is_empty()).peekable();
@@ -57,8 +62,7 @@ impl Pattern {
         }
         let rest = parts.collect::<Vec<_>>().join("/");
         let names_one_file = whole.is_file() || !is_magic(&rest);
-        let alternatives =
-            if names_one_file { vec![literal(&rest, path)?] } else { compiled(&rest, path)? };
+        let alternatives = if names_one_file { vec![literal(&rest, path)?] } else { compiled(&rest, path)? };
         Ok(Self { root, alternatives, name, names_one_file })
     }
 
@@ -106,9 +110,8 @@ fn compiled(pattern: &str, path: &str) -> Result<Vec<glob::Pattern>> {
     let wrong = |why: &str| {
         Error::new(ErrorKind::Definition, format!("the path is no valid pattern: {why}")).with("path", path)
     };
-    let texts = alternatives(pattern).ok_or_else(|| {
-        wrong(&format!("braces do not match, or give more than {MOST} alternatives"))
-    })?;
+    let texts = alternatives(pattern)
+        .ok_or_else(|| wrong(&format!("braces do not match, or give more than {MOST} alternatives")))?;
     texts
         .iter()
         .map(|text| glob::Pattern::new(&text.replace("[^", "[!")).map_err(|e| wrong(&e.to_string())))
@@ -184,7 +187,11 @@ mod tests {
             ("*.json", &["a.json", "b.json/part-1"][..], &["a.csv", "x/a.json", ".a.json", "_a.json"][..]),
             ("**/*.json", &["a.json", "x/y/a.json"], &["x/a.csv", "_x/a.json", "x/.y/a.json"]),
             ("year=*/*.json", &["year=2024/a.json"], &["a.json", "year=2024/m=1/a.json"]),
-            ("{2024,2025}/{0[1-3],1*}/x.csv", &["2024/02/x.csv", "2025/12/x.csv"], &["2026/02/x.csv", "2024/04/x.csv"]),
+            (
+                "{2024,2025}/{0[1-3],1*}/x.csv",
+                &["2024/02/x.csv", "2025/12/x.csv"],
+                &["2026/02/x.csv", "2024/04/x.csv"],
+            ),
             ("a{b,c{d,e}}f", &["abf", "acdf", "acef"], &["acf", "af"]),
             ("[^a]?", &["bc"], &["ab", "b"]),
             ("2024", &["2024/x/y.json"], &["2025/y.json"]),

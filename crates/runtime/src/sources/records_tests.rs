@@ -42,7 +42,11 @@ fn rows(batch: &RecordBatch) -> Vec<Value> {
 
 fn rescued(batch: &RecordBatch, row: usize) -> Value {
     let column = batch.column_by_name("_rescued_data").unwrap().as_string::<i32>();
-    if arrow_array::Array::is_null(column, row) { Value::Null } else { serde_json::from_str(column.value(row)).unwrap() }
+    if arrow_array::Array::is_null(column, row) {
+        Value::Null
+    } else {
+        serde_json::from_str(column.value(row)).unwrap()
+    }
 }
 
 #[test]
@@ -56,9 +60,12 @@ fn every_type_is_read_from_json() {
     let batch = decode(columns, RecordOptions::default(), &[full, texts, "{}"]).unwrap();
     let mut found = rows(&batch);
     found[0].as_object_mut().unwrap().remove("n");
-    assert_eq!(found[0], json!({"b": true, "i": 7, "l": 9_007_199_254_740_993_i64, "f": 0.5, "d": -1000.0,
+    assert_eq!(
+        found[0],
+        json!({"b": true, "i": 7, "l": 9_007_199_254_740_993_i64, "f": 0.5, "d": -1000.0,
         "s": "x", "x": "6869", "day": "2026-03-01", "at": "2026-03-01T10:00:00Z",
-        "local": "2026-03-01T12:00:00", "list": [1, null, 3], "m": {"j": null, "k": 2}, "o": {"a": 1, "p": {"q": "z"}}}));
+        "local": "2026-03-01T12:00:00", "list": [1, null, 3], "m": {"j": null, "k": 2}, "o": {"a": 1, "p": {"q": "z"}}})
+    );
     let decimals = batch.column_by_name("n").unwrap().as_primitive::<arrow_array::types::Decimal128Type>();
     assert_eq!(decimals.value(0), 12_345_678_901_234_567_810, "no digit went through a float");
     assert_eq!(found[1]["l"], json!(100));
@@ -127,11 +134,18 @@ fn r20_r21_new_fields_stop_or_are_refused() {
     assert!(error.full_text().contains("new"), "{error}");
     let untyped = [r#"{"new": null, "N": 1, "o": {"b": 1}, "m": [{}]}"#];
     let batch = decode(columns, with(Unknown::Evolve), &untyped).unwrap();
-    assert_eq!(rescued(&batch, 0)["N"], json!(1), "no column comes of what has no type, or a known name in another case");
+    assert_eq!(
+        rescued(&batch, 0)["N"],
+        json!(1),
+        "no column comes of what has no type, or a known name in another case"
+    );
     let error = decode(columns, with(Unknown::Refuse), &untyped).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Data);
     assert!(error.full_text().contains("UNKNOWN_FIELD_EXCEPTION"), "{error}");
-    assert_eq!(rows(&decode("n BIGINT", RecordOptions::default(), &[r#"{"n": 1, "x": 2}"#]).unwrap()), [json!({"n": 1})]);
+    assert_eq!(
+        rows(&decode("n BIGINT", RecordOptions::default(), &[r#"{"n": 1, "x": 2}"#]).unwrap()),
+        [json!({"n": 1})]
+    );
 }
 
 #[test]

@@ -6,10 +6,13 @@ use super::{Formats, boolean, date, decimal, float, integer, micros, pattern, sm
 fn integers_lose_no_fraction_and_no_digit() {
     assert_eq!(integer::<i64>("9007199254740993"), Ok(9_007_199_254_740_993));
     assert_eq!(integer::<i64>("-9223372036854775808"), Ok(i64::MIN));
-    for (text, expected) in [("-5.0", -5), ("1e3", 1000), ("1200E-2", 12), ("+7", 7), ("0e99999", 0), ("-0", 0)] {
+    for (text, expected) in
+        [("-5.0", -5), ("1e3", 1000), ("1200E-2", 12), ("+7", 7), ("0e99999", 0), ("-0", 0)]
+    {
         assert_eq!(integer::<i64>(text), Ok(expected), "{text}");
     }
-    for refused in ["1.9", "soon", "1e30", "9223372036854775808", "", ".", "-", "1e", "1e99999999999", "0x1f"] {
+    for refused in ["1.9", "soon", "1e30", "9223372036854775808", "", ".", "-", "1e", "1e99999999999", "0x1f"]
+    {
         assert!(integer::<i64>(refused).is_err(), "{refused}");
     }
     assert!(integer::<i8>("128").is_err());

@@ -128,7 +128,10 @@ mod tests {
         assert_eq!(names(left(&progress, &listed, false)), ["a/y.json", "x.json"]);
         take(&mut progress, &listed[1..], false);
         assert_eq!(names(left(&progress, &listed, true)), [""; 0]);
-        assert_eq!(progress["taken"], serde_json::json!({"": {"x.json": 0}, "a": {"x.json": 0, "y.json": 0}}));
+        assert_eq!(
+            progress["taken"],
+            serde_json::json!({"": {"x.json": 0}, "a": {"x.json": 0, "y.json": 0}})
+        );
     }
 
     #[test]
@@ -151,7 +154,9 @@ mod tests {
         assert_eq!(names(left(&old, &listed, true)), ["b"]);
         take(&mut old, &listed[1..], false);
         assert_eq!(old["taken"], serde_json::json!({"": {"b": 0}, "a": {"x.json": 0}}));
-        for other in [serde_json::json!(null), serde_json::json!({"table": "t"}), serde_json::json!({"root": "/"})] {
+        for other in
+            [serde_json::json!(null), serde_json::json!({"table": "t"}), serde_json::json!({"root": "/"})]
+        {
             assert_eq!(root(&other).unwrap_err().kind(), ErrorKind::State);
         }
     }

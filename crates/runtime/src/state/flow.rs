@@ -177,7 +177,8 @@ impl FlowState {
         if self.schema.create(number, &InferredSchema { schema: schema.as_ref().clone() }).await? {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Busy, "another process recorded columns of the source").with("record", number))
+        Err(Error::new(ErrorKind::Busy, "another process recorded columns of the source")
+            .with("record", number))
     }
 
     /// Records inferred columns, unless some are recorded: they do not change with the files that happen to lie there.

@@ -93,7 +93,9 @@ async fn r18_change_flows_tell_upserted_and_deleted_rows_and_others_output_rows(
     assert!(raw["num_upserted_rows"].is_null() && raw["num_deleted_rows"].is_null(), "{raw:?}");
     let changes = of("changes");
     assert!(changes["num_output_rows"].is_null(), "{changes:?}");
-    assert!(changes["num_upserted_rows"].as_u64() > Some(0) && changes["num_deleted_rows"].as_u64() > Some(0));
+    assert!(
+        changes["num_upserted_rows"].as_u64() > Some(0) && changes["num_deleted_rows"].as_u64() > Some(0)
+    );
     // Late: a@0; tied: a@1, twice with different values; defeated: c@4 by the delete at 9.
     let told: Value = serde_json::from_str(changes["details"].as_str().unwrap()).unwrap();
     let metrics = &told["flow_progress"]["metrics"];

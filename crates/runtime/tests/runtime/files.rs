@@ -66,13 +66,14 @@ async fn r19_globs_name_filters_limits_and_partition_columns() {
 async fn r19_declared_and_switched_off_partition_columns() {
     let bench = Bench::new(Format::Delta);
     bench.file("in/day=2024-02-29/a.json", &[json!({"n": 1})]);
-    bench
-        .succeed(&pipeline("'in', format => 'json', schema => 'n INT', partitionColumns => 'day'"))
-        .await;
+    bench.succeed(&pipeline("'in', format => 'json', schema => 'n INT', partitionColumns => 'day'")).await;
     assert_eq!(rows(&bench, "*", "n").await, json!([{"n": 1, "day": "2024-02-29"}]));
     for (arguments, expected) in [
         ("'in', format => 'json', schema => 'n INT, day DATE'", json!([{"n": 1, "day": "2024-02-29"}])),
-        ("'in', format => 'json', schema => 'n INT, day DATE', partitionColumns => ''", json!([{"n": 1, "day": null}])),
+        (
+            "'in', format => 'json', schema => 'n INT, day DATE', partitionColumns => ''",
+            json!([{"n": 1, "day": null}]),
+        ),
     ] {
         let bench = Bench { folder: tempfile::tempdir().unwrap(), ..Bench::new(Format::Delta) };
         bench.file("in/day=2024-02-29/a.json", &[json!({"n": 1})]);
@@ -129,7 +130,8 @@ async fn r19_files_that_were_there_before_the_flow_can_be_left_out() {
         for n in 0..files_at_first {
             bench.file(&format!("in/old{n}.json"), &[json!({"n": n})]);
         }
-        let sql = pipeline("'in', format => 'json', schema => 'n INT', cloudFiles.includeExistingFiles => false");
+        let sql =
+            pipeline("'in', format => 'json', schema => 'n INT', cloudFiles.includeExistingFiles => false");
         bench.succeed(&sql).await;
         bench.file("in/new.json", &[json!({"n": 7})]);
         bench.succeed(&sql).await;
@@ -141,7 +143,10 @@ async fn r19_files_that_were_there_before_the_flow_can_be_left_out() {
 async fn csv_is_read_by_name_and_by_place() {
     for format in FORMATS {
         let bench = Bench::new(format);
-        bench.raw_file("in/1.csv", "# made by hand\nid;name;day\n1;\"a; \"\"b\"\"\nc\";29.02.2024\n2;\"\";\n3;NA;01.03.2024\n");
+        bench.raw_file(
+            "in/1.csv",
+            "# made by hand\nid;name;day\n1;\"a; \"\"b\"\"\nc\";29.02.2024\n2;\"\";\n3;NA;01.03.2024\n",
+        );
         bench.raw_file("in/2.csv", "day;id\n02.03.2024;4\n");
         let options = "format => 'csv', header => true, sep => ';', comment => '#', nullValue => 'NA',
             dateFormat => 'dd.MM.yyyy', schema => 'id BIGINT, name STRING, day DATE'";
@@ -163,10 +168,19 @@ async fn csv_is_read_by_name_and_by_place() {
     let why = reason(&report);
     assert!(why.contains("line 2") && why.contains("bad lines 2") && why.contains("1 fields"), "{why}");
     bench.raw_file("in/1.csv", "1,\"x\n2,y\n");
-    let report = bench.run(&pipeline("'in', format => 'csv', schema => 'n INT, s STRING', mode => 'DROPMALFORMED'")).await.unwrap();
-    assert!(reason(&report).contains("not closed"), "what a quote may have swallowed is never left out: {report:?}");
+    let report = bench
+        .run(&pipeline("'in', format => 'csv', schema => 'n INT, s STRING', mode => 'DROPMALFORMED'"))
+        .await
+        .unwrap();
+    assert!(
+        reason(&report).contains("not closed"),
+        "what a quote may have swallowed is never left out: {report:?}"
+    );
     bench.raw_file("in/1.csv", "a,b\n1,2\n");
-    let report = bench.run(&pipeline("'in', format => 'csv', header => true, schema => 'n INT, s STRING'")).await.unwrap();
+    let report = bench
+        .run(&pipeline("'in', format => 'csv', header => true, schema => 'n INT, s STRING'"))
+        .await
+        .unwrap();
     assert!(reason(&report).contains("a, b"), "{report:?}");
 }
 
@@ -203,9 +217,15 @@ async fn packed_files_are_unpacked_as_they_are_read() {
     let whole = packed("gz", lines.as_bytes());
     bench.raw_file("in/c.json.gz", &whole[..whole.len() / 2]);
     let report = bench.run(&pipeline("'in', format => 'json', schema => 'n BIGINT'")).await.unwrap();
-    assert!(reason(&report).contains("c.json.gz"), "a file that ends too early is no shorter file: {report:?}");
+    assert!(
+        reason(&report).contains("c.json.gz"),
+        "a file that ends too early is no shorter file: {report:?}"
+    );
     let report = bench
-        .run(&pipeline("'in/b.json.gz', format => 'json', compression => 'none', schema => 'n BIGINT'").replace("TABLE t", "TABLE u"))
+        .run(
+            &pipeline("'in/b.json.gz', format => 'json', compression => 'none', schema => 'n BIGINT'")
+                .replace("TABLE t", "TABLE u"),
+        )
         .await
         .unwrap();
     assert!(reason(&report).contains("b.json.gz"), "{report:?}");
@@ -215,7 +235,10 @@ async fn packed_files_are_unpacked_as_they_are_read() {
 async fn json_lists_and_objects_over_lines() {
     for format in FORMATS {
         let bench = Bench::new(format);
-        bench.raw_file("in/1.json", "\u{feff}[\n {\"id\": 1,\n  \"tags\": [\"a\", \"b\"]},\n {\"id\": 2, \"at\": {\"x\": 1.5}}\n]\n");
+        bench.raw_file(
+            "in/1.json",
+            "\u{feff}[\n {\"id\": 1,\n  \"tags\": [\"a\", \"b\"]},\n {\"id\": 2, \"at\": {\"x\": 1.5}}\n]\n",
+        );
         bench.raw_file("in/2.json", "{\n \"id\": 3\n}");
         bench.succeed(&pipeline("'in', format => 'json', multiLine => true")).await;
         assert_eq!(
@@ -230,12 +253,14 @@ async fn json_lists_and_objects_over_lines() {
     }
     let bench = Bench::new(Format::Delta);
     bench.raw_file("in/1.json", "[{\"id\": 1},\n{\"id\": 2}");
-    let report = bench.run(&pipeline("'in', format => 'json', multiLine => true, schema => 'id INT'")).await.unwrap();
+    let report =
+        bench.run(&pipeline("'in', format => 'json', multiLine => true, schema => 'id INT'")).await.unwrap();
     assert!(reason(&report).contains("1.json"), "{report:?}");
 }
 
 fn avro(batch: &RecordBatch) -> Vec<u8> {
-    let mut writer = arrow_avro::writer::AvroWriter::new(Vec::new(), batch.schema().as_ref().clone()).unwrap();
+    let mut writer =
+        arrow_avro::writer::AvroWriter::new(Vec::new(), batch.schema().as_ref().clone()).unwrap();
     writer.write(batch).unwrap();
     writer.finish().unwrap();
     writer.into_inner()
@@ -272,13 +297,18 @@ async fn r20_r21_avro_brings_its_columns() {
     let bench = Bench::new(Format::Delta);
     bench.raw_file("in/1.avro", avro(&numbers(&[("n", &[1]), ("more", &[7])], &["a"])));
     bench
-        .succeed(&pipeline("'in', format => 'avro', schema => 'n INT, name STRING', rescuedDataColumn => 'rest'"))
+        .succeed(&pipeline(
+            "'in', format => 'avro', schema => 'n INT, name STRING', rescuedDataColumn => 'rest'",
+        ))
         .await;
     let found = bench.rows("SELECT * FROM t").await;
     let rest: Value = serde_json::from_str(found[0]["rest"].as_str().unwrap()).unwrap();
     assert_eq!((&rest["n"], &rest["more"]), (&json!(1), &json!(7)), "a wider type is rescued: {found:?}");
     bench.raw_file("in/2.avro", "no avro");
-    let report = bench.run(&pipeline("'in', format => 'avro', schema => 'n INT, name STRING', rescuedDataColumn => 'rest'")).await.unwrap();
+    let report = bench
+        .run(&pipeline("'in', format => 'avro', schema => 'n INT, name STRING', rescuedDataColumn => 'rest'"))
+        .await
+        .unwrap();
     assert!(reason(&report).contains("2.avro"), "{report:?}");
 }
 
@@ -301,10 +331,16 @@ async fn r20_new_fields_become_columns_within_the_update() {
         bench.file("in/1.json", &[json!({"n": 1})]);
         bench.succeed(&sql).await;
         bench.file("in/2.json", &[json!({"n": 2})]);
-        bench.file("in/3.json", &[json!({"n": 3, "city": "Oslo"}), json!({"n": 4, "geo": {"x": 1, "y": 2.5}})]);
+        bench.file(
+            "in/3.json",
+            &[json!({"n": 3, "city": "Oslo"}), json!({"n": 4, "geo": {"x": 1, "y": 2.5}})],
+        );
         bench.file("in/4.json", &[json!({"n": 5, "more": [true], "city": null})]);
         let report = bench.succeed(&sql).await;
-        assert_eq!(report.flows.iter().map(|flow| flow.status).collect::<Vec<_>>(), [FlowStatus::Completed; 2]);
+        assert_eq!(
+            report.flows.iter().map(|flow| flow.status).collect::<Vec<_>>(),
+            [FlowStatus::Completed; 2]
+        );
         assert_eq!(report.flows[0].batches, 3, "{format:?}: {report:#?}");
         let expected = json!([
             {"n": 1, "city": null, "geo": null, "more": null},
@@ -318,7 +354,10 @@ async fn r20_new_fields_become_columns_within_the_update() {
         assert_eq!(json!(behind), expected, "flows behind it know the columns too: {format:?}");
         bench.file("in/5.json", &[json!({"n": 6, "city": 7})]);
         bench.succeed(&sql).await;
-        assert_eq!(rows(&bench, "city, _rescued_data", "n DESC LIMIT 1").await, json!([{"city": "7", "_rescued_data": null}]));
+        assert_eq!(
+            rows(&bench, "city, _rescued_data", "n DESC LIMIT 1").await,
+            json!([{"city": "7", "_rescued_data": null}])
+        );
     }
 }
 
@@ -356,7 +395,8 @@ async fn r21_rescue_fail_and_none() {
         assert_eq!(found.len(), 4);
         assert_eq!(found[0].keys().collect::<Vec<_>>(), ["_rescued_data", "n"]);
         let rescued = |row: usize| -> Value {
-            let mut value: Value = serde_json::from_str(found[row]["_rescued_data"].as_str().unwrap()).unwrap();
+            let mut value: Value =
+                serde_json::from_str(found[row]["_rescued_data"].as_str().unwrap()).unwrap();
             let file = value.as_object_mut().unwrap().remove("_file_path").unwrap();
             assert!(file.as_str().unwrap().ends_with("in/2.json"));
             value
@@ -372,7 +412,11 @@ async fn r21_rescue_fail_and_none() {
         }
         assert_eq!(bench.rows("SELECT count(*) AS n FROM t").await[0]["n"], json!(4));
         bench.succeed(&mode("none")).await;
-        assert_eq!(rows(&bench, "n", "n DESC NULLS LAST LIMIT 1").await, json!([{"n": 5}]), "other is left out");
+        assert_eq!(
+            rows(&bench, "n", "n DESC NULLS LAST LIMIT 1").await,
+            json!([{"n": 5}]),
+            "other is left out"
+        );
     }
 }
 
@@ -397,7 +441,9 @@ async fn hints_and_columns_of_text() {
     let bench = Bench::new(Format::Delta);
     bench.file("in/1.json", &[json!({"id": 1, "n": 2, "deep": {"x": 1}})]);
     bench
-        .succeed(&pipeline("'in', format => 'json', inferColumnTypes => false, schemaHints => 'id BIGINT, later DATE'"))
+        .succeed(&pipeline(
+            "'in', format => 'json', inferColumnTypes => false, schemaHints => 'id BIGINT, later DATE'",
+        ))
         .await;
     let found = bench.rows("SELECT * EXCEPT (_rescued_data) FROM t").await;
     assert_eq!(json!(found), json!([{"id": 1, "n": "2", "deep": {"x": "1"}, "later": null}]));

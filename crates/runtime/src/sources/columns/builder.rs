@@ -42,7 +42,6 @@ pub(super) enum Builder {
     Struct(Box<Columns>),
 }
 
-
 impl Builder {
     pub(super) fn new(field: &Field) -> Result<Self> {
         Ok(match field.data_type() {

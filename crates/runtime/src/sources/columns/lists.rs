@@ -100,11 +100,7 @@ impl MapColumn {
     }
 
     /// Appends a map; the first part of it that does not fit comes back.
-    pub(super) fn append<'a>(
-        &mut self,
-        entries: &[(Cow<'a, str>, Json<'a>)],
-        look: &Look,
-    ) -> Option<Misfit> {
+    pub(super) fn append<'a>(&mut self, entries: &[(Cow<'a, str>, Json<'a>)], look: &Look) -> Option<Misfit> {
         let mut rest = Rest::default();
         // Of a key that comes twice the last counts.
         let last: BTreeMap<&str, usize> =

@@ -9,8 +9,11 @@ use crate::error::{Error, ErrorKind, Result};
 pub(super) fn option(values: &mut Values<'_>, name: &str, written: &str) -> Result<Option<i64>> {
     let Some(text) = values.text(name) else { return Ok(None) };
     milliseconds(&text).map(Some).ok_or_else(|| {
-        Error::new(ErrorKind::Definition, format!("{written} must be an instant with its zone, it is `{text}`"))
-            .help("write 2025-01-01T00:00:00Z, 2025-01-01T00:00:00.000+02:00 or 2025-01-01 00:00:00.000000 UTC+0")
+        Error::new(
+            ErrorKind::Definition,
+            format!("{written} must be an instant with its zone, it is `{text}`"),
+        )
+        .help("write 2025-01-01T00:00:00Z, 2025-01-01T00:00:00.000+02:00 or 2025-01-01 00:00:00.000000 UTC+0")
     })
 }
 
@@ -81,7 +84,16 @@ mod tests {
             assert_eq!(milliseconds(text), Some(new_year), "{text}");
         }
         assert_eq!(milliseconds("2024-12-31T23:59:59.999Z"), Some(new_year - 1));
-        for text in ["2025-01-01T00:00:00.000", "2025-01-01", "soon", "", "2025-01-01T00:00:00+99:00", "Z", "UTC+", "2025-13-01Z"] {
+        for text in [
+            "2025-01-01T00:00:00.000",
+            "2025-01-01",
+            "soon",
+            "",
+            "2025-01-01T00:00:00+99:00",
+            "Z",
+            "UTC+",
+            "2025-13-01Z",
+        ] {
             assert_eq!(milliseconds(text), None, "{text}");
         }
     }

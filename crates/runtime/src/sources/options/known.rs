@@ -60,15 +60,35 @@ const WITHOUT_EFFECT: &[&str] = &[
 const FIXED: &[(&str, &[&str], &str)] = &[
     ("usenotifications", &["false"], "folders are listed; leave it out"),
     ("usemanagedfileevents", &["false"], "folders are listed; leave it out"),
-    ("recursivefilelookup", &["true"], "a folder is read with all that is below it; name its files by their ending, 'folder/*.json'"),
+    (
+        "recursivefilelookup",
+        &["true"],
+        "a folder is read with all that is below it; name its files by their ending, 'folder/*.json'",
+    ),
     ("cleansource", &["off"], "files are not moved or removed after they were taken; leave it out"),
-    ("ignorecorruptfiles", &["false"], "a file that can't be read fails its batch; remove the file, or leave out records with mode => 'DROPMALFORMED'"),
-    ("ignoremissingfiles", &["false"], "a file that vanished before it was taken is left out anyway, and told"),
+    (
+        "ignorecorruptfiles",
+        &["false"],
+        "a file that can't be read fails its batch; remove the file, or leave out records with mode => 'DROPMALFORMED'",
+    ),
+    (
+        "ignoremissingfiles",
+        &["false"],
+        "a file that vanished before it was taken is left out anyway, and told",
+    ),
     ("encoding", &["utf-8", "utf8"], "only UTF-8 is read"),
     ("charset", &["utf-8", "utf8"], "only UTF-8 is read"),
     ("linesep", &["\n", "\\n", "\r\n", "\\r\\n"], "lines end with \\n or \\r\\n"),
-    ("timezone", &["utc", "etc/utc", "gmt", "z", "+00:00"], "an instant without a zone is one of UTC; write zones in the data"),
-    ("prefertimestampntz", &["true"], "a time without a zone is inferred as TIMESTAMP_NTZ; declare the column to have another type"),
+    (
+        "timezone",
+        &["utc", "etc/utc", "gmt", "z", "+00:00"],
+        "an instant without a zone is one of UTC; write zones in the data",
+    ),
+    (
+        "prefertimestampntz",
+        &["true"],
+        "a time without a zone is inferred as TIMESTAMP_NTZ; declare the column to have another type",
+    ),
     ("enforceschema", &["false"], "columns of a file with a header go by their names"),
     ("wholetext", &["false"], "text is read line by line"),
     ("allownonnumericnumbers", &["true"], "NaN and Infinity are numbers"),
@@ -76,11 +96,20 @@ const FIXED: &[(&str, &[&str], &str)] = &[
 
 /// Options that can't be honoured, and what to do.
 const REFUSED: &[(&str, &str)] = &[
-    ("badrecordspath", "keep bad records with mode => 'PERMISSIVE' and a rescuedDataColumn, or quarantine rows with expectations"),
-    ("columnnameofcorruptrecord", "with mode => 'PERMISSIVE' a record that can't be read stands in the rescuedDataColumn, under _corrupt_record"),
+    (
+        "badrecordspath",
+        "keep bad records with mode => 'PERMISSIVE' and a rescuedDataColumn, or quarantine rows with expectations",
+    ),
+    (
+        "columnnameofcorruptrecord",
+        "with mode => 'PERMISSIVE' a record that can't be read stands in the rescuedDataColumn, under _corrupt_record",
+    ),
     ("maxfileage", "files are remembered for ever; leave it out"),
     ("singlevariantcolumn", "there is no VARIANT type; declare the column as STRING to keep JSON as text"),
-    ("basepath", "columns named by folders are found below the first folder with a wildcard; name others with partitionColumns"),
+    (
+        "basepath",
+        "columns named by folders are found below the first folder with a wildcard; name others with partitionColumns",
+    ),
     ("emptyvalue", "a quoted empty field is an empty text"),
     ("nanvalue", "NaN is written NaN"),
     ("positiveinf", "it is written Infinity"),
@@ -157,9 +186,14 @@ mod tests {
 
     #[test]
     fn distances_count_letters() {
-        for (a, b, steps) in
-            [("", "", 0), ("abc", "", 3), ("", "ab", 2), ("header", "haeder", 2), ("sep", "step", 1), ("x", "y", 1)]
-        {
+        for (a, b, steps) in [
+            ("", "", 0),
+            ("abc", "", 3),
+            ("", "ab", 2),
+            ("header", "haeder", 2),
+            ("sep", "step", 1),
+            ("x", "y", 1),
+        ] {
             assert_eq!(distance(a, b), steps, "{a} {b}");
         }
     }

@@ -37,12 +37,7 @@ impl<'a> Values<'a> {
         self.0.get(name).map(|(_, value)| value.to_string())
     }
 
-    fn parsed<T>(
-        &mut self,
-        name: &str,
-        what: &str,
-        parse: impl Fn(&str) -> Option<T>,
-    ) -> Result<Option<T>> {
+    fn parsed<T>(&mut self, name: &str, what: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
         let Some((written, value)) = self.0.remove(name) else { return Ok(None) };
         let text = value.to_string();
         parse(text.trim()).map(Some).ok_or_else(|| {
