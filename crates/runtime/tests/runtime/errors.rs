@@ -182,7 +182,7 @@ async fn t11_drift_of_keys_shape_or_tracked_columns_is_refused_by_name() {
             let report = bench.run(&sql).await.unwrap();
             let reason = report.flows[0].reason.clone().unwrap_or_default();
             assert!(reason.contains(condition), "{condition} is not in: {reason}");
-            assert!(report.flows[0].help.as_deref().is_some_and(|help| help.contains("full refresh")));
+            assert!(report.flows[0].help.as_deref().is_some_and(|help| help.contains("--full-refresh")));
         }
         bench.succeed(&flow("k", "STORED AS SCD TYPE 2")).await;
     }
