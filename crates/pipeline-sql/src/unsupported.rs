@@ -8,13 +8,8 @@ use std::{collections::BTreeSet, fmt, ops::Range};
 use crate::error::Problem;
 
 /// What the runtime does not execute yet.
-const NOT_YET: &[Feature] = &[
-    Feature::FromSnapshot,
-    Feature::PartitionedBy,
-    Feature::ClusterBy,
-    Feature::MaterializedView,
-    Feature::Sink,
-];
+const NOT_YET: &[Feature] =
+    &[Feature::PartitionedBy, Feature::ClusterBy, Feature::MaterializedView, Feature::Sink];
 
 /// A part of the language that a release may parse without executing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,11 +5,13 @@
 
 mod cdc;
 mod expected;
+mod snapshot;
 mod targets;
 
 pub(crate) use cdc::{
     CdcWork, DELETE, RETRACT, SEQUENCE, SYSTEM_SEQUENCE, TRUNCATE, VALID_TO, change_rows, check_row_by_row,
 };
+pub(crate) use snapshot::SnapshotInput;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,7 +20,7 @@ use object_store::ObjectStore;
 use strandline_cdc_core::names;
 use strandline_flow_graph::Graph;
 use strandline_pipeline_sql::{
-    DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, TableDeclaration,
+    DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, SnapshotCdc, TableDeclaration,
 };
 
 use crate::{
@@ -26,6 +28,7 @@ use crate::{
     flow_run,
     properties::Properties,
     query::{self, Inputs, SourceInput},
+    snapshots::SnapshotProvider,
     sources::{
         FileSource,
         metadata::{self, METADATA},
@@ -53,6 +56,8 @@ pub(crate) struct FlowAnalysis {
     /// Columns of the query's rows, in stored types.
     pub(crate) rows: SchemaRef,
     pub(crate) work: Work,
+    /// What a snapshot flow reads.
+    pub(crate) snapshot: Option<Box<SnapshotInput>>,
     /// Columns of its target, those included that only other flows give it.
     pub(crate) target: SchemaRef,
     /// Columns that constraints of the target can name: what it keeps of the rows of all of its flows.
@@ -66,12 +71,17 @@ pub(crate) struct Analysis {
     pub(crate) flows: BTreeMap<String, Result<FlowAnalysis>>,
 }
 
-/// Where a pipeline is kept.
-#[derive(Debug, Clone, Copy)]
+/// Code of a Rust program that gives snapshots, by the name of the flow.
+pub(crate) type SnapshotProviders = BTreeMap<String, Arc<dyn SnapshotProvider>>;
+
+/// Where a pipeline is kept, and what else its text does not say.
+#[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) store: &'a Arc<dyn ObjectStore>,
     /// Name of the format of its tables.
     pub(crate) format: &'a str,
+    /// Code that gives snapshots, by flow.
+    pub(crate) snapshots: &'a SnapshotProviders,
 }
 
 /// Analyses every flow of a pipeline.
@@ -119,9 +129,10 @@ async fn analyse_flow(
     tables: &BTreeMap<String, SchemaRef>,
     place: Place<'_>,
 ) -> Result<FlowAnalysis> {
-    let read = flow
-        .query()
-        .ok_or_else(|| Error::new(ErrorKind::Unsupported, "not supported yet: snapshots from a callback"))?;
+    if let FlowKind::Snapshot(snapshot) = &flow.kind {
+        return analyse_snapshot(definition, flow, snapshot, tables, place).await;
+    }
+    let read = flow.query().ok_or_else(|| Error::new(ErrorKind::Internal, "the flow has no query"))?;
     let source = query::source_of(definition, read)?;
     let mut inferred = false;
     let source_schema = match &source {
@@ -154,19 +165,7 @@ async fn analyse_flow(
     let inputs = Inputs::columns_only(&source, &source_schema, tables)?;
     let rows = query::plan(definition, read, &inputs).await?;
     query::check_batchable(rows.logical_plan(), &inputs)?;
-    let table = table_of(definition, &flow.target);
-    let properties = Properties::new(table)?;
-    if let Some(written) = table.and_then(|table| table.format.as_ref())
-        && !written.eq_ignore_ascii_case(place.format)
-    {
-        return Err(Error::new(
-            ErrorKind::Unsupported,
-            "the table asks for another format than the pipeline runs with",
-        )
-        .with("table", &flow.target)
-        .with("USING", written)
-        .with("format", place.format));
-    }
+    let (table, properties) = target_of(definition, flow, place)?;
     match &flow.kind {
         FlowKind::Append { .. } => {
             properties.check_append()?;
@@ -179,6 +178,7 @@ async fn analyse_flow(
                 inferred,
                 rows,
                 work: Work::Append,
+                snapshot: None,
                 target,
                 judged,
                 properties,
@@ -195,6 +195,7 @@ async fn analyse_flow(
                 rows,
                 judged: Arc::clone(cdc.spec.kept_schema()),
                 work: Work::Cdc(Box::new(cdc)),
+                snapshot: None,
                 target,
                 properties,
             })
@@ -203,6 +204,57 @@ async fn analyse_flow(
             Err(Error::new(ErrorKind::Unsupported, "not supported yet: this kind of flow"))
         }
     }
+}
+
+async fn analyse_snapshot(
+    definition: &PipelineDefinition,
+    flow: &FlowDefinition,
+    snapshot: &SnapshotCdc,
+    tables: &BTreeMap<String, SchemaRef>,
+    place: Place<'_>,
+) -> Result<FlowAnalysis> {
+    let (_, properties) = target_of(definition, flow, place)?;
+    let provider = place.snapshots.get(&flow.name);
+    let asked = snapshot::Asked { definition, snapshot, tables, provider };
+    let (input, rows, work) = snapshot::analyse(asked, &properties).await?;
+    Ok(FlowAnalysis {
+        source: SourceInput::Whole,
+        source_schema: Arc::new(Schema::empty()),
+        inferred: false,
+        target: Arc::clone(work.spec.target_schema()),
+        rows,
+        judged: Arc::clone(work.spec.kept_schema()),
+        work: Work::Cdc(Box::new(work)),
+        snapshot: Some(Box::new(input)),
+        properties,
+    })
+}
+
+/// What is declared of a flow's target.
+fn target_of<'a>(
+    definition: &'a PipelineDefinition,
+    flow: &FlowDefinition,
+    place: Place<'_>,
+) -> Result<(Option<&'a TableDeclaration>, Properties)> {
+    let table = table_of(definition, &flow.target);
+    let properties = Properties::new(table)?;
+    let is_snapshot =
+        |other: &FlowDefinition| other.target == flow.target && matches!(other.kind, FlowKind::Snapshot(_));
+    if !definition.flows.iter().any(is_snapshot) {
+        properties.check_no_snapshots()?;
+    }
+    if let Some(written) = table.and_then(|table| table.format.as_ref())
+        && !written.eq_ignore_ascii_case(place.format)
+    {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "the table asks for another format than the pipeline runs with",
+        )
+        .with("table", &flow.target)
+        .with("USING", written)
+        .with("format", place.format));
+    }
+    Ok((table, properties))
 }
 
 fn table_of<'a>(definition: &'a PipelineDefinition, name: &str) -> Option<&'a TableDeclaration> {

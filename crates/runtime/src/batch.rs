@@ -1,7 +1,7 @@
 //! How does one micro-batch get into its target, once?
 //!
 //! ```text
-//! look up     prior rows of the batch's keys: target at its newest version, state at the version that this one names
+//! look up     prior rows of the batch's keys (a snapshot: of all): target at its newest version, state at the version that this one names
 //! reconcile   strandline-cdc-core
 //! write       data files, state files, state manifest v: nothing of it visible yet
 //! commit      the target, once, with a stamp (flow, incarnation, n, v, epoch)
@@ -18,7 +18,7 @@ use arrow_select::concat::concat_batches;
 use futures::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use strandline_cdc_core::{
     BarrierKind, Barriers, CdcSpec, ChangeBatch, ChangeInput, Counts, Lookup, Prior, ReadPlan, Reconciled,
-    Reconciliation, Rows, SystemTime,
+    Reconciliation, Rows, SnapshotBatch, SnapshotRules, SystemTime,
 };
 use strandline_table_formats::{
     contract::{
@@ -89,6 +89,14 @@ pub(crate) struct Pinned {
     pub(crate) system_floor: Option<ArrayRef>,
 }
 
+/// What a batch brings to a CDC target.
+#[derive(Debug, Clone, Copy)]
+enum Incoming<'a> {
+    /// Changes, and rows that constraints took out before.
+    Changes(&'a ChangeBatch, Option<&'a Dropped>),
+    Snapshot(&'a SnapshotBatch, &'a SnapshotRules),
+}
+
 /// Applies change rows to a CDC target. `rows` have the source's columns, [`SEQUENCE`] and what else the flow's clauses
 /// say, see [`crate::analysis::change_rows`]. `dropped` are rows that the target's constraints took out before.
 pub(crate) async fn apply_changes(
@@ -98,13 +106,28 @@ pub(crate) async fn apply_changes(
     pinned: &Pinned,
     dropped: Option<&Dropped>,
 ) -> Result<BatchOutcome> {
-    let Target { spec, table, side, writer } = target;
-    let changes = ChangeBatch::of(spec, &change_input(rows, pinned)?)?;
-    let mut outcome = BatchOutcome::default();
+    let changes = ChangeBatch::of(target.spec, &change_input(rows, pinned)?)?;
     if changes.is_empty() {
         quarantine(dropped, number).await?;
-        return Ok(outcome);
+        return Ok(BatchOutcome::default());
     }
+    settle(target, number, Incoming::Changes(&changes, dropped)).await
+}
+
+/// Makes a CDC target show a snapshot too.
+pub(crate) async fn apply_snapshot(
+    target: Target<'_>,
+    number: u64,
+    image: &SnapshotBatch,
+    rules: &SnapshotRules,
+) -> Result<BatchOutcome> {
+    settle(target, number, Incoming::Snapshot(image, rules)).await
+}
+
+/// Reads, reconciles and commits, until no other writer comes in between.
+async fn settle(target: Target<'_>, number: u64, incoming: Incoming<'_>) -> Result<BatchOutcome> {
+    let Target { spec, table, side, writer } = target;
+    let mut outcome = BatchOutcome::default();
     for _ in 0..ATTEMPTS {
         let base = table.snapshot().await?;
         if base.last_batch(&writer.id).is_some_and(|last| last >= number) {
@@ -112,18 +135,19 @@ pub(crate) async fn apply_changes(
         }
         let state = side.open(base.state_version()).await?;
         let barriers = stored_barriers(spec, &state)?;
-        // Another flow may have moved system time on since the plan was made. Nothing of this batch has landed.
-        let changes = match barriers.greatest(BarrierKind::SystemTime) {
-            Some(floor) => changes.clone().learned_from(spec, &floor)?,
-            None => changes.clone(),
+        let known = Known { base: base.as_ref(), state: &state, barriers: &barriers };
+        let Reconciled { target, side: hidden_changes, barriers: after, counts } = match incoming {
+            Incoming::Changes(changes, dropped) => {
+                let reconciled = known.reconcile(spec, changes).await?;
+                quarantine(dropped, number).await?;
+                reconciled
+            }
+            Incoming::Snapshot(image, rules) => {
+                let prior = known.prior(spec, &spec.snapshot_plan(image)).await?;
+                spec.reconcile_snapshot(&prior, image, rules)?
+            }
         };
-        let plan = spec.read_plan(&changes)?;
-        let hidden = rows_of(state.lookup(&lookup(&plan, &plan.hidden)).await?, spec.side_schema()).await?;
-        let known = Known { base: base.as_ref(), hidden, barriers: &barriers };
-        let reconciled = reconcile(spec, &known, &plan, &changes).await?;
-        let Reconciled { target, side: hidden_changes, barriers: after, counts } = reconciled;
         outcome.counts = counts;
-        quarantine(dropped, number).await?;
         if target.is_empty() && hidden_changes.is_empty() && after == barriers {
             return Ok(outcome);
         }
@@ -144,44 +168,54 @@ pub(crate) async fn apply_changes(
     Err(busy_target())
 }
 
-/// What is known of a target, but for the rows that a plan asks for.
+/// A target as it is, and what it remembers.
 struct Known<'a> {
     base: &'a dyn TableSnapshot,
-    hidden: Rows,
+    state: &'a StateSnapshot,
     barriers: &'a Barriers,
 }
 
-/// Reads what the plan asks for and reconciles; a narrow read may not be enough, and is widened then.
-async fn reconcile(
-    spec: &CdcSpec,
-    known: &Known<'_>,
-    plan: &ReadPlan,
-    changes: &ChangeBatch,
-) -> Result<Reconciled> {
-    let mut wanted = plan.clone();
-    for _ in 0..READS {
+impl Known<'_> {
+    /// Reads what the changes need and reconciles; a narrow read may not be enough, and is widened then.
+    async fn reconcile(&self, spec: &CdcSpec, changes: &ChangeBatch) -> Result<Reconciled> {
+        // Another flow may have moved system time on since the plan was made. Nothing of this batch has landed.
+        let changes = match self.barriers.greatest(BarrierKind::SystemTime) {
+            Some(floor) => changes.clone().learned_from(spec, &floor)?,
+            None => changes.clone(),
+        };
+        let mut wanted = spec.read_plan(&changes)?;
+        let hidden = self.hidden(spec, &wanted).await?;
+        for _ in 0..READS {
+            let prior = self.prior_with(spec, &wanted, hidden.clone()).await?;
+            match spec.reconcile(&prior, &changes)? {
+                Reconciliation::Done(reconciled) => return Ok(reconciled),
+                Reconciliation::ReadMore(more) => wanted = more,
+            }
+        }
+        Err(Error::new(ErrorKind::Internal, "a batch can't be decided from the rows of its keys")
+            .with("reads", READS))
+    }
+
+    async fn prior(&self, spec: &CdcSpec, plan: &ReadPlan) -> Result<Prior> {
+        self.prior_with(spec, plan, self.hidden(spec, plan).await?).await
+    }
+
+    async fn hidden(&self, spec: &CdcSpec, plan: &ReadPlan) -> Result<Rows> {
+        rows_of(self.state.lookup(&lookup(plan, &plan.hidden)).await?, spec.side_schema()).await
+    }
+
+    async fn prior_with(&self, spec: &CdcSpec, plan: &ReadPlan, hidden: Rows) -> Result<Prior> {
         // The table may lack columns that the flow has, and name parts of nested ones otherwise.
-        let schema = narrowed(spec.target_schema(), wanted.visible.columns.as_deref())?;
-        let mut lookup = lookup(&wanted, &wanted.visible);
-        let stored = known.base.schema();
+        let schema = narrowed(spec.target_schema(), plan.visible.columns.as_deref())?;
+        let mut lookup = lookup(plan, &plan.visible);
+        let stored = self.base.schema();
         if let Some(columns) = &mut lookup.columns {
             columns.retain(|name| stored.field_with_name(name).is_ok());
         }
-        let visible = rows_of(known.base.lookup(&lookup).await?, &schema).await?;
+        let visible = rows_of(self.base.lookup(&lookup).await?, &schema).await?;
         let visible = Rows { batch: conform(&visible.batch, &schema)?, ids: visible.ids };
-        let prior = Prior {
-            visible,
-            hidden: known.hidden.clone(),
-            barriers: known.barriers.clone(),
-            complete: wanted.visible.bound.is_none(),
-        };
-        match spec.reconcile(&prior, changes)? {
-            Reconciliation::Done(reconciled) => return Ok(reconciled),
-            Reconciliation::ReadMore(more) => wanted = more,
-        }
+        Ok(Prior { visible, hidden, barriers: self.barriers.clone(), complete: plan.visible.bound.is_none() })
     }
-    Err(Error::new(ErrorKind::Internal, "a batch can't be decided from the rows of its keys")
-        .with("reads", READS))
 }
 
 /// What the batch's constraints dropped is committed before its other rows, so that none of it can be missing.

@@ -7,7 +7,9 @@
 mod append;
 mod change;
 mod checks;
+mod images;
 mod open;
+mod snapshot;
 
 use std::sync::Arc;
 
@@ -22,7 +24,7 @@ use strandline_pipeline_sql::FlowDefinition;
 use tracing::{Instrument, info_span};
 
 pub(crate) use change::side_state;
-pub(crate) use open::{definition_of, open_source};
+pub(crate) use open::{definition_of, new_source, open_source};
 
 use crate::{
     analysis::FlowAnalysis,
@@ -136,7 +138,7 @@ impl<'a> FlowRun<'a> {
         analysis: &'a FlowAnalysis,
     ) -> Result<Self> {
         let state = FlowState::current(&context.store, &flow.name).await?;
-        let source = open_source(context.format.as_ref(), analysis).await?;
+        let source = open::source(context, flow, analysis, &state).await?;
         let source = if flow.once {
             let now = source.available().await?;
             source.fixed(&state.fixed_input(now).await?)?
@@ -215,7 +217,10 @@ impl<'a> FlowRun<'a> {
         let Input { context, flow, analysis, .. } = self.input;
         context.caught_up(&flow.name);
         context.pause(analysis.properties.trigger_interval.unwrap_or(context.trigger_interval)).await;
-        self.input.source = open_source(context.format.as_ref(), analysis).await?;
+        // The versions of snapshots are asked for anew whenever one is wanted.
+        if analysis.snapshot.is_none() {
+            self.input.source = open_source(context.format.as_ref(), analysis).await?;
+        }
         Ok(())
     }
 
@@ -235,8 +240,8 @@ impl<'a> FlowRun<'a> {
             match self.take(newest.number, &newest.plan, None).await {
                 Ok(()) => {}
                 // Input that was taken away before anything of it was committed is no longer wanted: plan anew without
-                // it. A ONCE flow promised to take all of its input.
-                Err(error) if error.kind() == ErrorKind::Gone && !self.input.flow.once => {
+                // it. A ONCE flow promised to take all of its input; one of snapshots, those that there are.
+                Err(error) if error.kind() == ErrorKind::Gone && self.may_plan_anew() => {
                     self.report.notice = Some(format!("planned input is skipped: {}", error.full_text()));
                     return Ok(Resumed { next, progress, gives_up_previous: true });
                 }
@@ -245,6 +250,10 @@ impl<'a> FlowRun<'a> {
         }
         let progress = self.input.source.advance(progress, &newest.plan.slice)?;
         Ok(Resumed { next, progress, gives_up_previous: false })
+    }
+
+    fn may_plan_anew(&self) -> bool {
+        !self.input.flow.once || self.input.analysis.snapshot.is_some()
     }
 
     /// Takes one batch. The rows of a planned slice are the same whenever they are read.

@@ -9,6 +9,7 @@
 //! | `batch` | one micro-batch into its target, exactly once |
 //! | [`handoff`] | how a target's seed and its live feed meet, key by key |
 //! | [`sources`] | replayable input: files, tables |
+//! | [`snapshots`] | complete images that a Rust program gives |
 //! | `query`, `relation` | a flow's query over one slice of its source, run by `DataFusion`; questions asked of tables |
 //! | `target`, `properties`, `settings` | opening and creating targets, drift, `TBLPROPERTIES`, `SET` |
 //! | `expectations` | which rows keep what their table promises, and where the others go |
@@ -45,6 +46,7 @@ mod relation;
 pub mod report;
 mod retention;
 mod settings;
+pub mod snapshots;
 pub mod sources;
 pub mod standing;
 pub mod state;
@@ -64,4 +66,5 @@ pub use handoff::{HandoffReport, HandoffSample};
 pub use project::{Project, Storage, query};
 pub use query::as_of::{AsOf, History};
 pub use report::{DataQuality, ExpectationCounts, FlowReport, FlowStatus, Observer, UpdateReport};
+pub use snapshots::{Snapshot, SnapshotProvider, SnapshotVersion};
 pub use standing::{Status, status};

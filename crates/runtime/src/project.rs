@@ -20,13 +20,14 @@ use tokio::sync::{Semaphore, mpsc};
 use tracing::{Instrument, info_span};
 
 use crate::{
-    analysis::{self, Analysis, Place, Work},
+    analysis::{self, Analysis, Place, SnapshotProviders, Work},
     clock::{Clock, SystemClock, rfc3339},
     error::{Error, ErrorKind, Result},
     events::{self, EventLog},
     query::ask,
     report::{NoObserver, Observer, UpdateReport},
     settings::{self, Settings},
+    snapshots::SnapshotProvider,
     state::{Lease, Register, engine_path},
     update::{Context, Update},
 };
@@ -62,6 +63,7 @@ pub struct Project {
     stop: Arc<AtomicBool>,
     mode: Mode,
     interactive: bool,
+    snapshots: SnapshotProviders,
 }
 
 impl fmt::Debug for Project {
@@ -140,6 +142,7 @@ impl Project {
             stop: Arc::default(),
             mode: Mode::Triggered,
             interactive: false,
+            snapshots: SnapshotProviders::new(),
         }
     }
 
@@ -154,6 +157,13 @@ impl Project {
     #[must_use]
     pub fn interactive(self, interactive: bool) -> Self {
         Self { interactive, ..self }
+    }
+
+    /// Takes the images of `flow`, which is `FROM SNAPSHOT CALLBACK`, from `provider`.
+    #[must_use]
+    pub fn with_snapshots(mut self, flow: &str, provider: Arc<dyn SnapshotProvider>) -> Self {
+        self.snapshots.insert(flow.to_owned(), provider);
+        self
     }
 
     /// Watches updates.
@@ -187,7 +197,11 @@ impl Project {
         let graph = self.definition.graph_for(self.mode).map_err(|errors| {
             errors.into_iter().map(|e| Error::new(ErrorKind::Definition, e.to_string())).collect::<Vec<_>>()
         })?;
-        let place = Place { store: &self.storage.store, format: self.storage.format.name() };
+        let place = Place {
+            store: &self.storage.store,
+            format: self.storage.format.name(),
+            snapshots: &self.snapshots,
+        };
         let analysis = analysis::analyse(&self.definition, &graph, place).await;
         Ok((graph, analysis))
     }
@@ -301,6 +315,7 @@ impl Project {
             epoch: lease.epoch,
             stop: Arc::clone(&self.stop),
             turns: Mutex::default(),
+            snapshots: self.snapshots.clone(),
             continuous: self.mode == Mode::Continuous,
             trigger_interval: settings.trigger_interval,
             batches: Semaphore::new(settings.scheduler.permits()),

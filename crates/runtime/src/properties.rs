@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use strandline_cdc_core::{NullSequenceFields, OnTie, SystemTime};
+use strandline_cdc_core::{NullSequenceFields, OnStale, OnTie, SnapshotRules, SystemTime};
 use strandline_pipeline_sql::TableDeclaration;
 
 use crate::{
@@ -21,7 +21,13 @@ const SYSTEM_TIME: &str = "strandline.systemTime";
 const NULL_SEQUENCE_FIELDS: &str = "strandline.nullSequenceFields";
 /// Seconds after which the tombstone of a delete is collected; without it tombstones are kept for ever.
 pub(crate) const TOMBSTONE_SECONDS: &str = "pipelines.cdc.tombstoneGCThresholdInSeconds";
-/// `true` or `false` (default): whether a ONCE flow may start on a target whose old tombstones were collected.
+/// `error` (default) or `skip`: what becomes of a snapshot whose version is not above the last one.
+const ON_STALE: &str = "strandline.onStaleSnapshot";
+/// From 0 to 1, 0.9 without it: a snapshot that deletes a greater part of the target's rows is refused.
+const MAX_DELETE_FRACTION: &str = "strandline.snapshot.maxDeleteFraction";
+/// 100 without it: a snapshot that deletes fewer rows is never refused for that.
+const GUARD_FROM_ROWS: &str = "strandline.snapshot.guardFromRows";
+/// `true` or `false` (default): whether a ONCE flow or a snapshot may come to a target whose old tombstones were collected.
 pub(crate) const ACCEPT_HORIZON: &str = "strandline.acceptHorizon";
 /// A table for the rows that constraints drop; the engine makes it.
 pub(crate) const QUARANTINE: &str = "strandline.quarantine";
@@ -33,7 +39,7 @@ const RESET_ALLOWED: &str = "pipelines.reset.allowed";
 const WITHOUT_EFFECT: [&str; 1] = ["pipelines.channel"];
 
 /// The properties of a table, understood.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Properties {
     pub(crate) on_tie: OnTie,
     pub(crate) system_time: SystemTime,
@@ -43,11 +49,45 @@ pub(crate) struct Properties {
     pub(crate) accept_horizon: bool,
     pub(crate) quarantine: Option<String>,
     pub(crate) trigger_interval: Option<Duration>,
+    /// What only snapshot flows obey.
+    snapshots: SnapshotProperties,
     /// What the table is created with, verbatim.
     pub(crate) verbatim: BTreeMap<String, String>,
 }
 
+#[derive(Debug, Clone, PartialEq, Default)]
+struct SnapshotProperties {
+    skip_stale: bool,
+    max_delete_fraction: Option<f64>,
+    guard_from_rows: Option<usize>,
+}
+
 impl Properties {
+    /// When a snapshot is refused.
+    pub(crate) fn snapshot_rules(&self) -> SnapshotRules {
+        let SnapshotProperties { skip_stale, max_delete_fraction, guard_from_rows } = self.snapshots;
+        let default = SnapshotRules::default();
+        SnapshotRules {
+            max_delete_fraction: max_delete_fraction.unwrap_or(default.max_delete_fraction),
+            guard_from_rows: guard_from_rows.unwrap_or(default.guard_from_rows),
+            accept_horizon: self.accept_horizon,
+            on_stale: if skip_stale { OnStale::Skip } else { OnStale::Refuse },
+        }
+    }
+
+    /// Refuses what only snapshot flows obey, for a table that has none.
+    pub(crate) fn check_no_snapshots(&self) -> Result<()> {
+        if self.snapshots == SnapshotProperties::default() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            "a property of the table means something to snapshot flows only, and none writes it",
+        )
+        .with("properties", [ON_STALE, MAX_DELETE_FRACTION, GUARD_FROM_ROWS].join(", "))
+        .help("leave it out"))
+    }
+
     /// Refuses what only change flows obey, for a table that rows are appended to.
     pub(crate) fn check_append(&self) -> Result<()> {
         let Self { verbatim, quarantine, trigger_interval, .. } = self.clone();
@@ -60,7 +100,17 @@ impl Properties {
         )
         .with(
             "properties",
-            [ON_TIE, SYSTEM_TIME, NULL_SEQUENCE_FIELDS, TOMBSTONE_SECONDS, ACCEPT_HORIZON].join(", "),
+            [
+                ON_TIE,
+                SYSTEM_TIME,
+                NULL_SEQUENCE_FIELDS,
+                TOMBSTONE_SECONDS,
+                ACCEPT_HORIZON,
+                ON_STALE,
+                MAX_DELETE_FRACTION,
+                GUARD_FROM_ROWS,
+            ]
+            .join(", "),
         )
         .help("leave it out: rows are appended to this table as they come"))
     }
@@ -117,6 +167,23 @@ impl Properties {
                 }
                 RESET_ALLOWED if matches!(value.as_str(), "true" | "false") => {}
                 RESET_ALLOWED => return Err(refused("the property must be `true` or `false`")),
+                ON_STALE => {
+                    properties.snapshots.skip_stale = match value.as_str() {
+                        "error" => false,
+                        "skip" => true,
+                        _ => return Err(refused("the property must be `error` or `skip`")),
+                    }
+                }
+                MAX_DELETE_FRACTION => {
+                    let fraction = value.trim().parse().ok().filter(|part| (0.0..=1.0).contains(part));
+                    let fraction = fraction.ok_or_else(|| refused("the property must be from 0 to 1"))?;
+                    properties.snapshots.max_delete_fraction = Some(fraction);
+                }
+                GUARD_FROM_ROWS => {
+                    let rows = value.trim().parse();
+                    let rows = rows.map_err(|_| refused("the property must be a number of rows"))?;
+                    properties.snapshots.guard_from_rows = Some(rows);
+                }
                 known if WITHOUT_EFFECT.contains(&known) => {}
                 engine if engine.starts_with("strandline.") || engine.starts_with("pipelines.") => {
                     return Err(refused("the property is not known"));

@@ -17,7 +17,7 @@ use crate::{
     batch::{ATTEMPTS, Writer, busy_target},
     clock::rfc3339,
     error::{Error, ErrorKind, Result},
-    flow_run::{definition_of, open_source, side_state},
+    flow_run::{definition_of, new_source, side_state},
     state::{FlowState, Register, engine_path},
     update::Context,
 };
@@ -209,7 +209,9 @@ async fn check_source(context: &Context, flow: &str, once: bool, analyses: &Anal
             "a flow that would run again can't be understood, so nothing is cleared",
         )
     })?;
-    let source = match open_source(context.format.as_ref(), analysis).await {
+    let defined = context.definition.flows.iter().find(|defined| defined.name == flow);
+    let defined = defined.ok_or_else(|| Error::new(ErrorKind::Internal, "the flow is not defined"))?;
+    let source = match new_source(context, defined, analysis).await {
         Ok(source) => source,
         // A table that another flow of the update makes.
         Err(error) if error.kind() == ErrorKind::NotFound && !once => return Ok(()),

@@ -123,7 +123,8 @@ pub struct FlowReport {
     pub past_beliefs_rewritten: u64,
     /// Commits that another writer forced to be made again.
     pub conflicts: u64,
-    /// Rows given to the target, by flows that append or recompute; AUTO CDC flows have none.
+    /// Rows given to the target, by flows that append or recompute; of a snapshot flow, rows that it changed or removed. AUTO
+    /// CDC flows have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_rows: Option<u64>,
     /// What the target's constraints found; `None` where it has none.

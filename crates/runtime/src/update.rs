@@ -28,7 +28,7 @@ use tokio::{
 use tracing::{Instrument, info_span};
 
 use crate::{
-    analysis::{self, Analysis, FlowAnalysis, Place},
+    analysis::{self, Analysis, FlowAnalysis, Place, SnapshotProviders},
     clock::Clock,
     error::{Error, ErrorKind, Result},
     events::EventLog,
@@ -59,6 +59,7 @@ pub(crate) struct Context {
     pub(crate) batches: Semaphore,
     /// Where flows of a continuous pipeline tell that they have taken in all that there was.
     pub(crate) progress: UnboundedSender<String>,
+    pub(crate) snapshots: SnapshotProviders,
 }
 
 /// The longest time for which a stop goes unnoticed.
@@ -108,7 +109,7 @@ impl Context {
     }
 
     pub(crate) async fn analyse(&self, graph: &Graph) -> Analysis {
-        let place = Place { store: &self.store, format: self.format.name() };
+        let place = Place { store: &self.store, format: self.format.name(), snapshots: &self.snapshots };
         analysis::analyse(&self.definition, graph, place).await
     }
 }

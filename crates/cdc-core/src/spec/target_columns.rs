@@ -82,7 +82,8 @@ impl CdcSpec {
     }
 
     /// The same flow, with the key `own` called `name` in the target.
-    pub(crate) fn with_key_named(&self, own: &str, name: &str) -> Self {
+    #[must_use]
+    pub fn with_key_named(&self, own: &str, name: &str) -> Self {
         let Some(at) = self.kept.fields().iter().position(|field| field.name() == own && own != name) else {
             return self.clone();
         };

@@ -54,6 +54,9 @@ pub(crate) struct CdcWork {
     sequences: SequenceTypes,
     /// A kept column that is the flow's plain sequence.
     plain_sequence: Option<String>,
+    /// The target's names of the keys, where it has names of its own: a snapshot flow and its neighbours may spell them in
+    /// another case.
+    key_names: Vec<String>,
     /// What all flows of the target give it; `None` for the only one.
     pub(super) shared: Option<SchemaRef>,
     /// A flow of the same target that could not be understood, so that what it gives is not known.
@@ -61,6 +64,25 @@ pub(crate) struct CdcWork {
 }
 
 impl CdcWork {
+    /// A flow of this meaning whose sequences are in no column of its source.
+    pub(super) fn new(
+        spec: CdcSpec,
+        options: CdcOptions,
+        source: SchemaRef,
+        sequences: SequenceTypes,
+    ) -> Self {
+        Self {
+            spec,
+            options,
+            source,
+            sequences,
+            plain_sequence: None,
+            key_names: Vec::new(),
+            shared: None,
+            unknown_peer: None,
+        }
+    }
+
     /// The spec for a target that keeps sequences in `column`, if this flow can keep them there. Whether a column of its
     /// own is needed depends on how many flows feed a target, which may change; what the target has may not.
     pub(crate) fn with_sequences_in(&self, column: &str) -> Result<Option<CdcSpec>> {
@@ -70,7 +92,14 @@ impl CdcWork {
             _ => return Ok(None),
         };
         let options = CdcOptions { sequence_column, ..self.options.clone() };
-        Ok(Some(CdcSpec::new(&options, &self.source, self.sequences.clone())?))
+        let spec = CdcSpec::new(&options, &self.source, self.sequences.clone())?;
+        Ok(Some(named(&spec, &self.key_names)))
+    }
+
+    /// Calls the keys as the target does.
+    pub(super) fn name_keys(&mut self, names: &[String]) {
+        self.key_names = names.to_vec();
+        self.spec = named(&self.spec, names);
     }
 
     /// The columns of a target that exists, and those that its other flows will give it.
@@ -82,6 +111,11 @@ impl CdcWork {
     pub(crate) fn unknown_peer(&self) -> Option<&str> {
         self.unknown_peer.as_deref()
     }
+}
+
+fn named(spec: &CdcSpec, names: &[String]) -> CdcSpec {
+    let own: Vec<String> = spec.key_names().into_iter().map(str::to_owned).collect();
+    own.iter().zip(names).fold(spec.clone(), |spec, (own, name)| spec.with_key_named(own, name))
 }
 
 /// Understands a change flow over rows of its query. Also returns the columns of its change rows, in stored types.
@@ -112,7 +146,7 @@ pub(super) fn analyse(
         return Err(Error::new(ErrorKind::Unsupported, "deletes of a bitemporal target are kept for ever")
             .help(format!("leave out the property {TOMBSTONE_SECONDS}")));
     }
-    let work = CdcWork { spec, options, source, sequences, plain_sequence, shared: None, unknown_peer: None };
+    let work = CdcWork { plain_sequence, ..CdcWork::new(spec, options, source, sequences) };
     Ok((Arc::new(with_clauses), work))
 }
 

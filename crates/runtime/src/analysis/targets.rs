@@ -22,20 +22,17 @@ type Flows = BTreeMap<String, Result<FlowAnalysis>>;
 /// of them the columns of all.
 pub(super) fn agree(definition: &PipelineDefinition, flows: &mut Flows) {
     let mut targets: Vec<&str> = Vec::new();
-    for flow in definition.flows.iter().filter(|flow| matches!(flow.kind, FlowKind::AutoCdc(_))) {
+    for flow in definition.flows.iter().filter(|flow| is_cdc(flow)) {
         if !targets.contains(&flow.target.as_str()) {
             targets.push(&flow.target);
         }
     }
     for target in targets {
-        let writers: Vec<_> = definition
-            .flows
-            .iter()
-            .filter(|flow| flow.target == target && matches!(flow.kind, FlowKind::AutoCdc(_)))
-            .collect();
+        let writers: Vec<_> =
+            definition.flows.iter().filter(|flow| flow.target == target && is_cdc(flow)).collect();
         let table = table_of(definition, target);
         if writers.len() > 1 {
-            share(&writers, flows);
+            share(&writers, table, flows);
         }
         for writer in writers {
             let checked = match flows.get(&writer.name) {
@@ -53,8 +50,14 @@ pub(super) fn agree(definition: &PipelineDefinition, flows: &mut Flows) {
     }
 }
 
+fn is_cdc(flow: &FlowDefinition) -> bool {
+    matches!(flow.kind, FlowKind::AutoCdc(_) | FlowKind::Snapshot(_))
+}
+
 /// Gives the flows of a target the columns of all of them, or an error to each that disagrees with one before it.
-fn share(writers: &[&FlowDefinition], flows: &mut Flows) {
+fn share(writers: &[&FlowDefinition], table: Option<&TableDeclaration>, flows: &mut Flows) {
+    let mut refused = disagreements(writers, table, flows);
+    name_keys(writers, flows);
     let unknown =
         writers.iter().find(|flow| !matches!(flows.get(&flow.name), Some(Ok(_)))).map(|f| f.name.clone());
     let mut columns: Option<SchemaRef> = None;
@@ -65,7 +68,6 @@ fn share(writers: &[&FlowDefinition], flows: &mut Flows) {
         }
     }
     let Some(columns) = columns else { return };
-    let mut refused = disagreements(writers, flows);
     let mut created: Option<SchemaRef> = None;
     for writer in writers {
         let Some(own) = spec_of(flows, &writer.name).cloned() else { continue };
@@ -115,18 +117,42 @@ fn disagree(
         .help("cast or rename in the query of one of them"))
 }
 
+/// The keys of a hybrid target are called as its change flows call them; a snapshot flow may spell them in another case.
+fn name_keys(writers: &[&FlowDefinition], flows: &mut Flows) {
+    let leader = writers.iter().find(|flow| matches!(flow.kind, FlowKind::AutoCdc(_)));
+    let Some(names) = leader
+        .and_then(|leader| spec_of(flows, &leader.name))
+        .map(|spec| spec.key_names().into_iter().map(str::to_owned).collect::<Vec<_>>())
+    else {
+        return;
+    };
+    for writer in writers.iter().filter(|flow| matches!(flow.kind, FlowKind::Snapshot(_))) {
+        if let Some(Ok(FlowAnalysis { work: Work::Cdc(work), .. })) = flows.get_mut(&writer.name) {
+            work.name_keys(&names);
+        }
+    }
+}
+
 /// What the flows of a target do not agree on, by the flow that comes later.
-fn disagreements(writers: &[&FlowDefinition], flows: &Flows) -> BTreeMap<String, Error> {
-    let terms = |writer: &&&FlowDefinition| {
+fn disagreements(
+    writers: &[&FlowDefinition],
+    table: Option<&TableDeclaration>,
+    flows: &Flows,
+) -> BTreeMap<String, Error> {
+    let has_expectations = table.is_some_and(|table| !table.expectations.is_empty());
+    let terms = |writer: &&FlowDefinition| {
         let spec = spec_of(flows, &writer.name)?.clone();
         let name = writer.name.clone();
-        Some(FlowTerms { name, spec, is_snapshot: false, has_expectations: false, is_continuous: false })
+        let is_snapshot = matches!(writer.kind, FlowKind::Snapshot(_));
+        // In continuous mode the graph refuses a hybrid target before.
+        Some(FlowTerms { name, spec, is_snapshot, has_expectations, is_continuous: false })
     };
-    let terms: Vec<FlowTerms> = writers.iter().filter_map(|writer| terms(&writer)).collect();
+    let terms: Vec<FlowTerms> = writers.iter().filter_map(terms).collect();
     let mut refused = BTreeMap::new();
     for problem in Target::admit(&terms).err().unwrap_or_default() {
         let Some(flow) = problem.flows.last().cloned() else { continue };
-        let message = format!("flows {} of one target {}", problem.flows.join(" and "), problem.problem);
+        let flows = problem.flows.join(" and ");
+        let message = format!("{}: flows {flows} of one target {}", problem.condition, problem.problem);
         refused
             .entry(flow)
             .or_insert_with(|| Error::new(ErrorKind::Definition, message).help(problem.remedy));

@@ -52,6 +52,16 @@ impl<'a> Change<'a> {
     pub(super) fn target(&self) -> batch::Target<'_> {
         batch::Target { spec: &self.spec, table: self.table.as_ref(), side: &self.side, writer: &self.writer }
     }
+
+    /// The target's name.
+    pub(super) fn name(&self) -> &str {
+        self.name
+    }
+
+    /// Flows of one target take turns within a process, so that conflicts stay rare.
+    pub(super) async fn turn(&self) -> Turn {
+        self.context.turn(self.name).lock_owned().await
+    }
 }
 
 #[async_trait]
@@ -66,7 +76,7 @@ impl Taker for Change<'_> {
         if self.spec.system_time() != SystemTime::Monotonic {
             return Ok(Pin::default());
         }
-        let turn = self.context.turn(self.name).lock_owned().await;
+        let turn = self.turn().await;
         Ok(Pin { system_floor: batch::system_floor(self.target()).await?, turn: Some(turn) })
     }
 
@@ -98,10 +108,9 @@ impl Taker for Change<'_> {
                 (rows, Some(quality), dropped)
             }
         };
-        // Flows of one target take turns within a process, so that conflicts stay rare.
         let turn = match turn {
             Some(turn) => turn,
-            None => self.context.turn(self.name).lock_owned().await,
+            None => self.turn().await,
         };
         let outcome =
             batch::apply_changes(self.target(), planned.number, &rows, &pinned, dropped.as_ref()).await;
@@ -132,7 +141,7 @@ fn floor_of(text: &str) -> Result<ArrayRef> {
 }
 
 /// All rows as one batch in stored types.
-fn one_batch(rows: &[RecordBatch], schema: &SchemaRef) -> Result<RecordBatch> {
+pub(super) fn one_batch(rows: &[RecordBatch], schema: &SchemaRef) -> Result<RecordBatch> {
     let fitted = rows.iter().map(|batch| conform(batch, schema)).collect::<Result<Vec<_>>>()?;
     Ok(concat_batches(schema, &fitted)?)
 }

@@ -6,7 +6,7 @@ use strandline_cdc_core::CdcSpec;
 use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, FlowKind};
 use strandline_table_formats::contract::{TableDefinition, TableFormat, WriterId};
 
-use super::{Input, Taker, append::Append, change::Change, checks::Checks};
+use super::{Input, Taker, append::Append, change::Change, checks::Checks, images, snapshot::Snapshot};
 use crate::{
     analysis::{FlowAnalysis, Work},
     batch::Writer,
@@ -67,6 +67,14 @@ pub(super) async fn taker<'a>(input: &Input<'a>, incarnation: u64) -> Result<Box
             }
             Ok(Box::new(change))
         }
+        (Work::Cdc(work), FlowKind::Snapshot(snapshot)) => {
+            let (table, spec) = target::cdc_target(format, &flow.target, work, about).await?;
+            drop(turn);
+            // Constraints don't go with snapshots.
+            let change = Change::new(context, &flow.target, spec, table, writer, None);
+            let rules = analysis.properties.snapshot_rules();
+            Ok(Box::new(Snapshot::new(change, snapshot, rules, incarnation)))
+        }
         _ => {
             let table = target::append_target(format, &flow.target, &analysis.target, about).await?;
             let checks = Checks::open(input, &analysis.judged, None, &writer).await?;
@@ -88,6 +96,35 @@ async fn check_never_filled(context: &Context, target: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Opens what a flow takes, slice by slice, to go on from `state`.
+pub(super) async fn source(
+    context: &Context,
+    flow: &FlowDefinition,
+    analysis: &FlowAnalysis,
+    state: &FlowState,
+) -> Result<Box<dyn Source>> {
+    match &analysis.snapshot {
+        Some(input) => {
+            let images = images::open(context, flow, analysis, input)?;
+            images.check_recorded(state).await?;
+            Ok(Box::new(images))
+        }
+        None => open_source(context.format.as_ref(), analysis).await,
+    }
+}
+
+/// Opens what a flow takes, slice by slice, to begin anew.
+pub(crate) async fn new_source(
+    context: &Context,
+    flow: &FlowDefinition,
+    analysis: &FlowAnalysis,
+) -> Result<Box<dyn Source>> {
+    match &analysis.snapshot {
+        Some(input) => Ok(Box::new(images::open(context, flow, analysis, input)?)),
+        None => open_source(context.format.as_ref(), analysis).await,
+    }
 }
 
 /// Opens what a flow reads batch by batch.

@@ -28,3 +28,4 @@ mod retries;
 mod scenarios;
 mod several;
 mod simulation;
+mod snapshots;
