@@ -21,6 +21,7 @@ mod files;
 mod flow_cases;
 mod flows;
 mod handoff;
+mod hybrid;
 mod identity;
 mod pipeline;
 mod refresh;

@@ -1,4 +1,4 @@
-//! Every scenario file as a user would meet it: change files, a pipeline in SQL, a table, on every format.
+//! Every scenario file as a user would meet it: change files and exports, a pipeline in SQL, a table, on every format.
 
 mod cells;
 mod sql;
@@ -24,6 +24,8 @@ struct Pipeline {
     scenario: Scenario,
     format: Format,
     deliveries: usize,
+    /// The greatest version of a snapshot that was taken.
+    taken: Option<Value>,
 }
 
 impl Pipeline {
@@ -31,22 +33,68 @@ impl Pipeline {
         let store = FaultStore::new(InMemory::new());
         let bench = Bench::over(format, Arc::new(store.clone()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self { bench, store, runtime, scenario: scenario.clone(), format, deliveries: 0 }
+        Self { bench, store, runtime, scenario: scenario.clone(), format, deliveries: 0, taken: None }
     }
 
     /// Delivers the rows in a new file and runs the pipeline. A refused file is taken away again.
     fn deliver(&mut self, scenario: &Scenario, batch: &Batch) -> Result<(), String> {
-        assert_eq!(batch.kind, BatchKind::Changes);
-        let columns = columns(scenario, batch);
-        let file = self.bench.path().join(format!("in/{:05}.parquet", self.deliveries));
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        write(&file, &columns, batch);
+        let number = self.deliveries;
         self.deliveries += 1;
-        let result = self.run(&sql::pipeline(scenario, &columns));
+        let mut files = Vec::new();
+        let columns = columns(scenario, batch);
+        match &batch.kind {
+            BatchKind::Changes => files.push((format!("in/{number:05}.parquet"), columns, batch.clone())),
+            BatchKind::Snapshot(version) => {
+                // The export, and a line that says that there is one: it may have no row.
+                let kind = sql::version_type(scenario);
+                let with_version = |columns: &[(String, ColumnType)], batch: &Batch| {
+                    let mut batch = batch.clone();
+                    batch.table.columns.push(sql::VERSION.to_owned());
+                    batch.table.rows.iter_mut().for_each(|row| row.push(version.clone()));
+                    let version = (sql::VERSION.to_owned(), kind.clone());
+                    (columns.iter().cloned().chain([version]).collect::<Vec<_>>(), batch)
+                };
+                let (columns, rows) = with_version(&columns, batch);
+                files.push((format!("snap/{number:05}.parquet"), columns, rows));
+                let mut none = batch.clone();
+                (none.table.columns, none.table.rows) = (Vec::new(), vec![Vec::new()]);
+                let (columns, rows) = with_version(&[], &none);
+                files.push((format!("versions/{number:05}.parquet"), columns, rows));
+            }
+        }
+        for folder in ["in", "snap", "versions"] {
+            fs::create_dir_all(self.bench.path().join(folder)).unwrap();
+        }
+        for (file, columns, batch) in &files {
+            write(&self.bench.path().join(file), columns, batch);
+        }
+        let result = self.run(&self.pipeline(scenario, batch));
+        if let (BatchKind::Snapshot(version), Ok(())) = (&batch.kind, &result) {
+            self.taken = Some(version.clone());
+        }
         if result.is_err() {
-            fs::remove_file(file).unwrap();
+            for (file, ..) in files {
+                fs::remove_file(self.bench.path().join(file)).unwrap();
+            }
         }
         result
+    }
+
+    /// The pipeline while `batch` is what is new: a flow for each kind of batch that the scenario has.
+    fn pipeline(&self, scenario: &Scenario, batch: &Batch) -> String {
+        let of = |is_snapshot: bool| {
+            let is_of = |other: &&Batch| matches!(other.kind, BatchKind::Snapshot(_)) == is_snapshot;
+            let first = scenario.batches().find(is_of)?;
+            Some(columns(scenario, if is_of(&batch) { batch } else { first }))
+        };
+        let changes = of(false).map(|columns| sql::changes(scenario, &columns));
+        // A query that asks for versions above the last one never gives an older one; one that doesn't ask does.
+        let is_stale =
+            matches!((&batch.kind, &self.taken), (BatchKind::Snapshot(now), Some(taken)) if now <= taken);
+        let newest = self.deliveries.saturating_sub(1);
+        let offered = if is_stale { format!("versions/{newest:05}.parquet") } else { "versions".to_owned() };
+        let snapshots = of(true).map(|columns| sql::snapshots(scenario, &columns, &offered, is_stale));
+        [Some(sql::HEAD.to_owned()), changes, snapshots].into_iter().flatten().collect()
     }
 
     fn run(&mut self, sql: &str) -> Result<(), String> {
@@ -133,21 +181,28 @@ impl Subject for Pipeline {
 /// Scenarios that SQL has no words for yet, and those whose columns no table here holds: tables keep microseconds, and the
 /// type that a column has at first.
 fn is_of_a_later_release(scenario: &Scenario) -> bool {
-    let snapshots = scenario.batches().any(|batch| batch.kind != BatchKind::Changes);
     let is_fine =
         |physical: &Physical| matches!(physical, Physical::Timestamp(scenario::Unit::Nanosecond, _));
     let refused = scenario.steps.iter().any(|step| matches!(step, Step::ExpectError(_)));
     let widened = !refused && scenario.batches().any(|batch| !batch.types.is_empty());
-    snapshots || widened || scenario.unavailable.is_some() || scenario.physical.values().any(is_fine)
+    widened || scenario.unavailable.is_some() || scenario.physical.values().any(is_fine)
 }
 
 /// Whether the case holds in any arrival here: a target is created with the columns of its first batch, and what is small
 /// enough to be delivered row by row.
 fn can_be_permuted(scenario: &Scenario) -> bool {
-    let mut headers: Vec<_> = scenario.batches().map(|batch| &batch.table.columns).collect();
-    headers.dedup();
+    let headers = |is_snapshot: bool| {
+        let of_kind =
+            scenario.batches().filter(|batch| matches!(batch.kind, BatchKind::Snapshot(_)) == is_snapshot);
+        let mut headers: Vec<_> = of_kind.map(|batch| &batch.table.columns).collect();
+        headers.dedup();
+        headers.len()
+    };
     let rows: usize = scenario.batches().map(|batch| batch.table.rows.len()).sum();
-    scenario.permute && headers.len() == 1 && rows <= if cfg!(slow) { 1000 } else { 20 }
+    scenario.permute
+        && headers(false) <= 1
+        && headers(true) <= 1
+        && rows <= if cfg!(slow) { 1000 } else { 20 }
 }
 
 fn run_folder(folder: &str, at_least: usize) {
@@ -172,7 +227,7 @@ fn run_folder(folder: &str, at_least: usize) {
 
 #[test]
 fn worked_tables_come_out_of_pipelines_on_every_format() {
-    run_folder("worked", 32);
+    run_folder("worked", 39);
 }
 
 #[test]
@@ -182,5 +237,5 @@ fn spark_cases_come_out_of_pipelines_on_every_format() {
 
 #[test]
 fn reported_cases_come_out_of_pipelines_on_every_format() {
-    run_folder("reports", 100);
+    run_folder("reports", 110);
 }

@@ -1,8 +1,8 @@
-//! The pipeline that a scenario's options are, in SQL.
+//! The flows that a scenario's options are, in SQL.
 
 use strandline_testkit::{
     reference::Value,
-    scenario::{ColumnType, Condition, Scenario, Selection, StoredAs},
+    scenario::{BatchKind, ColumnType, Condition, Scenario, Selection, StoredAs, Type},
 };
 
 use super::cells::sql_type;
@@ -42,11 +42,77 @@ fn sequence(columns: &[String], greatest: bool) -> String {
     }
 }
 
-/// The pipeline of a scenario whose source has these columns.
-pub(super) fn pipeline(scenario: &Scenario, columns: &[(String, ColumnType)]) -> String {
-    let has = |name: &String| columns.iter().any(|(column, _)| column == name);
+/// What every pipeline begins with.
+pub(super) const HEAD: &str = "SET pipelines.maxFlowRetryAttempts = 0; CREATE STREAMING TABLE t;";
+
+/// The column that says to which snapshot a row belongs.
+pub(super) const VERSION: &str = "snapshot_version";
+
+/// The type of snapshot versions: that of the sequence, or what they look like.
+pub(super) fn version_type(scenario: &Scenario) -> ColumnType {
+    if let [sequence] = scenario.sequence.as_slice() {
+        let name = scenario.declared(sequence);
+        if let Some(kind) = scenario.type_of(name) {
+            return (kind.clone(), scenario.physical_of(name));
+        }
+    }
+    let is_text = scenario.batches().any(
+        |batch| matches!(&batch.kind, BatchKind::Snapshot(version) if matches!(version, Value::Text(_))),
+    );
+    (if is_text { Type::Text } else { Type::Int }, None)
+}
+
+fn files(path: &str, columns: &[(String, ColumnType)]) -> String {
     let schema: Vec<String> =
         columns.iter().map(|(name, kind)| format!("`{name}` {}", sql_type(kind))).collect();
+    let schema = schema.join(", ").replace('\'', "''");
+    format!("read_files('{path}', format => 'parquet', schema => '{schema}')")
+}
+
+fn stored_as(scenario: &Scenario) -> String {
+    let shape = match scenario.stored_as {
+        StoredAs::Scd1 => "SCD TYPE 1",
+        StoredAs::Scd2 => "SCD TYPE 2",
+        StoredAs::Bitemporal => "BITEMPORAL",
+    };
+    format!("STORED AS {shape}")
+}
+
+/// The snapshot flow of a scenario whose exports have these columns. The versions on offer are in `offered`; a `stale` one
+/// is taken for the next one all the same.
+pub(super) fn snapshots(
+    scenario: &Scenario,
+    columns: &[(String, ColumnType)],
+    offered: &str,
+    stale: bool,
+) -> String {
+    let next = format!(
+        "WHERE NOT EXISTS (SELECT 1 FROM last_snapshot_version()) OR {VERSION} > (SELECT {VERSION} FROM last_snapshot_version())
+         ORDER BY {VERSION} LIMIT 1"
+    );
+    let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
+    let version = (VERSION.to_owned(), version_type(scenario));
+    let export: Vec<_> = columns.iter().cloned().chain([version.clone()]).collect();
+    let has = |name: &String| names.contains(name);
+    format!(
+        "CREATE FLOW s AS AUTO CDC INTO t
+         FROM SNAPSHOT (SELECT {} FROM {} WHERE {VERSION} = (SELECT {VERSION} FROM current_snapshot_version()))
+         WITH VERSION (
+           SELECT {VERSION} FROM {} {})
+         KEYS ({}) {} {};",
+        quoted(&names),
+        files("snap", &export),
+        files(offered, &[version]),
+        if stale { "" } else { &next },
+        quoted(&scenario.keys),
+        stored_as(scenario),
+        clause("TRACK HISTORY ON", &scenario.track_history, &has),
+    )
+}
+
+/// The change flow of a scenario whose source has these columns.
+pub(super) fn changes(scenario: &Scenario, columns: &[(String, ColumnType)]) -> String {
+    let has = |name: &String| columns.iter().any(|(column, _)| column == name);
     let when = |name: &str, condition: &Option<Condition>| match condition {
         Some(condition) if has(&condition.column) => {
             format!("{name} `{}` = {}", condition.column, literal(&condition.value))
@@ -67,11 +133,6 @@ pub(super) fn pipeline(scenario: &Scenario, columns: &[(String, ColumnType)]) ->
         Some(mask) if has(mask) => format!("COLUMNS TO UPDATE `{mask}`"),
         _ => String::new(),
     };
-    let stored_as = match scenario.stored_as {
-        StoredAs::Scd1 => "SCD TYPE 1",
-        StoredAs::Scd2 => "SCD TYPE 2",
-        StoredAs::Bitemporal => "BITEMPORAL",
-    };
     let clauses = [
         format!("KEYS ({})", quoted(&scenario.keys)),
         ignored,
@@ -81,16 +142,9 @@ pub(super) fn pipeline(scenario: &Scenario, columns: &[(String, ColumnType)]) ->
         format!("SEQUENCE BY {}", sequence(&scenario.sequence, scenario.greatest)),
         system,
         clause("COLUMNS", &scenario.columns, &has),
-        format!("STORED AS {stored_as}"),
+        stored_as(scenario),
         clause("TRACK HISTORY ON", &scenario.track_history, &has),
         mask,
     ];
-    format!(
-        "SET pipelines.maxFlowRetryAttempts = 0;
-         CREATE STREAMING TABLE t;
-         CREATE FLOW f AS AUTO CDC INTO t
-         FROM STREAM read_files('in/*.parquet', format => 'parquet', schema => '{}') {};",
-        schema.join(", ").replace('\'', "''"),
-        clauses.join(" "),
-    )
+    format!("CREATE FLOW f AS AUTO CDC INTO t FROM STREAM {} {};", files("in", columns), clauses.join(" "),)
 }
