@@ -143,3 +143,26 @@ fn a_pipeline_spec_names_its_files_and_storage() {
         "{\"m\":42}"
     );
 }
+
+#[test]
+fn nightly_exports_become_a_history() {
+    let storage = tempfile::tempdir().unwrap();
+    let pipeline = example().join("../exports/pipeline.sql");
+    let run = || succeed(&["run", text(&pipeline), "--storage", text(storage.path()), "--json"]);
+    let batches = |report: &str| -> Vec<u64> {
+        let report: serde_json::Value = serde_json::from_str(report).unwrap();
+        report["flows"].as_array().unwrap().iter().map(|flow| flow["batches"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(batches(&run()), [3, 1], "every export, and the newest one");
+    let query = |sql: &str| succeed(&["query", sql, "--storage", text(storage.path()), "--output", "csv"]);
+    let history =
+        query("SELECT id, plan, __START_AT, __END_AT FROM customers_history ORDER BY id, __START_AT");
+    assert!(history.contains("2,pro,2026-03-01,2026-03-02\n2,free,2026-03-03,"), "{history}");
+    let columns = "id, name, plan";
+    assert_eq!(
+        query(&format!("SELECT {columns} FROM customers ORDER BY id")),
+        query(&format!("SELECT {columns} FROM customers_history WHERE __END_AT IS NULL ORDER BY id")),
+        "Law 2"
+    );
+    assert_eq!(batches(&run()), [0, 0]);
+}
