@@ -115,7 +115,7 @@ fn union(a: &Schema, b: &Schema) -> SchemaRef {
 }
 
 /// The columns of files, and what is known of the files beside them.
-fn with_metadata(columns: &SchemaRef) -> SchemaRef {
+pub(crate) fn with_metadata(columns: &SchemaRef) -> SchemaRef {
     if columns.field_with_name(METADATA).is_ok() {
         return Arc::clone(columns);
     }

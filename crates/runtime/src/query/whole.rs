@@ -10,8 +10,9 @@ use datafusion::catalog::TableProvider;
 use strandline_pipeline_sql::{FlowQuery, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
 
-use super::{Inputs, SourceInput, collect_inputs};
+use super::{Inputs, SourceInput, collect_inputs, wants_metadata};
 use crate::{
+    analysis::with_metadata,
     error::{Error, ErrorKind, Result},
     relation::{self, SnapshotTable},
     sources::{FileOptions, FileSource},
@@ -34,14 +35,17 @@ impl Whole {
         queries: impl IntoIterator<Item = &FlowQuery>,
         tables: &BTreeMap<String, SchemaRef>,
     ) -> Result<Self> {
-        let mut all = Vec::new();
+        let (mut all, mut with_files) = (Vec::new(), false);
         for query in queries {
+            with_files |= wants_metadata(definition, query);
             collect_inputs(definition, query, &mut Vec::new(), &mut all, 0)?;
         }
         let mut inputs: Vec<(SourceInput, SchemaRef)> = Vec::new();
         for input in all {
             if inputs.iter().all(|(known, _)| *known != input) {
                 let columns = columns_of(&input, tables).await?;
+                let hidden = with_files && matches!(input, SourceInput::Files(_));
+                let columns = if hidden { with_metadata(&columns) } else { columns };
                 inputs.push((input, columns));
             }
         }
