@@ -1,5 +1,7 @@
 //! What is there to draw?
 
+use std::path::{Component, Path, PathBuf};
+
 use indicatif::HumanCount;
 use strandline_runtime::{
     Status,
@@ -127,9 +129,22 @@ impl Drawn {
 
 /// A path as seen from the working folder.
 fn shown_path(path: &str) -> String {
+    let plain = without_steps_up(Path::new(path));
     let here = std::path::absolute(".").ok();
-    let below = here.as_ref().and_then(|here| std::path::Path::new(path).strip_prefix(here).ok());
-    below.map_or_else(|| path.to_owned(), |below| below.to_string_lossy().into_owned())
+    let below = here.as_ref().and_then(|here| plain.strip_prefix(here).ok());
+    below.unwrap_or(&plain).to_string_lossy().into_owned()
+}
+
+/// `a/../b` is `b`, as it is written.
+fn without_steps_up(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir if plain.file_name().is_some() => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 fn node(dataset: &DatasetDefinition, status: &Status) -> Node {

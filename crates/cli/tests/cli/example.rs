@@ -12,12 +12,17 @@ fn the_example_runs_and_running_it_again_changes_nothing() {
         assert!(report.contains(flow), "{report}");
     }
     let first = tables(storage.path());
-    let status = succeed(&["status", "--storage", text(storage.path()), "--json"]);
+    let versions = || {
+        let status = succeed(&["status", "--storage", text(storage.path()), "--json"]);
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        status["tables"].clone()
+    };
+    let before = versions();
     let again = succeed(&["run", text(&pipeline), "--storage", text(storage.path()), "--json"]);
     let again: serde_json::Value = serde_json::from_str(&again).unwrap();
     assert!(again["flows"].as_array().unwrap().iter().all(|flow| flow["batches"] == 0), "{again}");
     assert_eq!(tables(storage.path()), first);
-    assert_eq!(succeed(&["status", "--storage", text(storage.path()), "--json"]), status, "no new version");
+    assert_eq!(versions(), before, "no new version");
 }
 
 #[test]
