@@ -289,6 +289,8 @@ impl<'a> Update<'a> {
                 continue;
             }
             tell(scheduler, self.context.now(), input)?;
+            // Ends are told before what may start since.
+            self.announce(scheduler);
         }
     }
 
