@@ -22,15 +22,16 @@ use strandline_flow_graph::Graph;
 use strandline_pipeline_sql::{
     DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, SnapshotCdc, TableDeclaration,
 };
+use strandline_table_formats::contract::{TableFormat, with_change_columns};
 
 use crate::{
     error::{Error, ErrorKind, Result},
     flow_run,
     properties::Properties,
-    query::{self, Inputs, SourceInput},
+    query::{self, Inputs, SourceInput, foreign},
     snapshots::SnapshotProvider,
     sources::{
-        FileSource,
+        FileSource, Source, TableSource,
         metadata::{self, METADATA},
     },
     types::{schema_of, storable},
@@ -78,8 +79,8 @@ pub(crate) type SnapshotProviders = BTreeMap<String, Arc<dyn SnapshotProvider>>;
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) store: &'a Arc<dyn ObjectStore>,
-    /// Name of the format of its tables.
-    pub(crate) format: &'a str,
+    /// The format of its tables.
+    pub(crate) format: &'a dyn TableFormat,
     /// Code that gives snapshots, by flow.
     pub(crate) snapshots: &'a SnapshotProviders,
 }
@@ -135,6 +136,8 @@ async fn analyse_flow(
     let read = flow.query().ok_or_else(|| Error::new(ErrorKind::Internal, "the flow has no query"))?;
     let source = query::source_of(definition, read)?;
     let mut inferred = false;
+    // Whether its rows say what became of them.
+    let mut feed = false;
     let source_schema = match &source {
         SourceInput::Files(call) => {
             inferred = call.schema.is_none();
@@ -146,23 +149,31 @@ async fn analyse_flow(
         SourceInput::Kafka(_) => {
             return Err(Error::new(ErrorKind::Unsupported, "not supported yet: read_kafka"));
         }
-        SourceInput::Foreign(table, _) => {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                "not supported yet: tables outside of the pipeline",
-            )
-            .with("path", &table.path));
+        SourceInput::Foreign(table, options) => {
+            let name = foreign::name_of(table);
+            let options = foreign::stream_options(definition, read, &name, options)?;
+            feed = options.change_feed;
+            let opened = foreign::open(place.format, table).await?;
+            TableSource::open_with(&name, opened, options).await?.schema()
         }
         SourceInput::Whole => Arc::new(Schema::empty()),
-        SourceInput::Table(name, _) => Arc::clone(tables.get(name).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Definition,
-                "the table that the flow reads has no flow that could be analysed",
-            )
-            .with("table", name)
-        })?),
+        SourceInput::Table(name, options) => {
+            feed = foreign::stream_options(definition, read, name, options)?.change_feed;
+            let columns = tables.get(name).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::Definition,
+                    "the table that the flow reads has no flow that could be analysed",
+                )
+                .with("table", name)
+            })?;
+            if feed { with_change_columns(columns)? } else { Arc::clone(columns) }
+        }
     };
-    let inputs = Inputs::columns_only(&source, &source_schema, tables)?;
+    let mut tables = tables.clone();
+    for (name, snapshot) in foreign::read_whole(definition, read, place.format).await? {
+        tables.insert(name, snapshot.schema());
+    }
+    let inputs = Inputs::columns_only(&source, &source_schema, &tables)?;
     let rows = query::plan(definition, read, &inputs).await?;
     query::check_batchable(rows.logical_plan(), &inputs)?;
     let (table, properties) = target_of(definition, flow, place)?;
@@ -186,7 +197,7 @@ async fn analyse_flow(
         }
         FlowKind::AutoCdc(cdc) => {
             let alone = definition.flows.iter().filter(|other| other.target == flow.target).count() == 1;
-            let (rows, cdc) = cdc::analyse(cdc, &rows, alone, &properties)?;
+            let (rows, cdc) = cdc::analyse(cdc, &rows, alone, &properties, feed)?;
             let target = Arc::clone(cdc.spec.target_schema());
             Ok(FlowAnalysis {
                 source,
@@ -215,7 +226,7 @@ async fn analyse_snapshot(
 ) -> Result<FlowAnalysis> {
     let (_, properties) = target_of(definition, flow, place)?;
     let provider = place.snapshots.get(&flow.name);
-    let asked = snapshot::Asked { definition, snapshot, tables, provider };
+    let asked = snapshot::Asked { definition, snapshot, tables, format: place.format, provider };
     let (input, rows, work) = snapshot::analyse(asked, &properties).await?;
     Ok(FlowAnalysis {
         source: SourceInput::Whole,
@@ -244,7 +255,7 @@ fn target_of<'a>(
         properties.check_no_snapshots()?;
     }
     if let Some(written) = table.and_then(|table| table.format.as_ref())
-        && !written.eq_ignore_ascii_case(place.format)
+        && !written.eq_ignore_ascii_case(place.format.name())
     {
         return Err(Error::new(
             ErrorKind::Unsupported,
@@ -252,7 +263,7 @@ fn target_of<'a>(
         )
         .with("table", &flow.target)
         .with("USING", written)
-        .with("format", place.format));
+        .with("format", place.format.name()));
     }
     Ok((table, properties))
 }

@@ -199,7 +199,7 @@ impl Project {
         })?;
         let place = Place {
             store: &self.storage.store,
-            format: self.storage.format.name(),
+            format: self.storage.format.as_ref(),
             snapshots: &self.snapshots,
         };
         let analysis = analysis::analyse(&self.definition, &graph, place).await;
@@ -428,13 +428,19 @@ fn queries(definition: &mut PipelineDefinition) -> impl Iterator<Item = &mut Flo
 
 fn resolve_paths(query: &mut FlowQuery, folders: &[PathBuf]) {
     for input in &mut query.inputs {
-        let InputKind::ReadFiles(files) = &mut input.kind else { continue };
-        if FsPath::new(&files.path).is_absolute() || files.path.contains("://") {
+        let path = match &mut input.kind {
+            InputKind::ReadFiles(files) => &mut files.path,
+            InputKind::Table(table) => &mut table.path,
+            InputKind::ReadKafka(_)
+            | InputKind::Dataset(_)
+            | InputKind::LastSnapshotVersion
+            | InputKind::CurrentSnapshotVersion => continue,
+        };
+        if FsPath::new(path).is_absolute() || path.contains("://") {
             continue;
         }
         if let Some(folder) = folders.get(input.span.file) {
-            let relative = files.path.trim_start_matches("./");
-            files.path = folder.join(relative).to_string_lossy().into_owned();
+            *path = folder.join(path.trim_start_matches("./")).to_string_lossy().into_owned();
         }
     }
 }

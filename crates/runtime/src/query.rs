@@ -9,6 +9,7 @@
 
 pub(crate) mod as_of;
 pub(crate) mod ask;
+pub(crate) mod foreign;
 mod hidden;
 mod literal;
 mod named;
@@ -243,11 +244,12 @@ impl Inputs {
                 "topics can only be read as the stream of a flow, not joined to it",
             )
             .help("load them into a table of the pipeline and join that")),
-            SourceInput::Foreign(table, _) => Err(Error::new(
-                ErrorKind::Unsupported,
-                "a table outside of the pipeline can only be read as the stream of a flow, not joined to it",
-            )
-            .with("path", &table.path)),
+            SourceInput::Foreign(table, _) => {
+                self.tables.get(&foreign::name_of(table)).cloned().ok_or_else(|| {
+                    Error::new(ErrorKind::Internal, "a table that the query reads was not opened")
+                        .with("table", foreign::name_of(table))
+                })
+            }
             SourceInput::Whole => Err(Error::new(ErrorKind::Internal, "an input of a query is no input")),
         }
     }
@@ -273,6 +275,9 @@ pub(crate) async fn static_tables(
         if let Some(table) = format.open(name).await? {
             tables.insert(name.clone(), Arc::new(SnapshotTable::new(table.snapshot().await?)));
         }
+    }
+    for (name, snapshot) in foreign::read_whole(definition, query, format).await? {
+        tables.insert(name, Arc::new(SnapshotTable::new(snapshot)));
     }
     Ok(tables)
 }

@@ -25,7 +25,7 @@ mod taken;
 
 pub use files::{FileSource, NewColumns};
 pub use options::{Evolution, FileFormat, FileOptions};
-pub use table::TableSource;
+pub use table::{Start, StreamOptions, TableSource};
 
 use std::fmt;
 

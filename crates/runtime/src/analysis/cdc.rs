@@ -1,5 +1,7 @@
 //! What does a change flow mean? Its clauses as options of the core, its expressions as columns beside the source's rows.
 
+mod feed;
+
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -47,6 +49,8 @@ fn clauses(cdc: &AutoCdc) -> [(&'static str, &'static str, Option<&SqlExpr>); 6]
 /// What a CDC flow means, and how else it could mean the same.
 #[derive(Debug, Clone)]
 pub(crate) struct CdcWork {
+    /// The clauses of an AUTO CDC flow, as they are meant: those of a change feed's rows are filled in.
+    pub(crate) clauses: Option<AutoCdc>,
     /// For a target that does not exist yet.
     pub(crate) spec: CdcSpec,
     options: CdcOptions,
@@ -72,6 +76,7 @@ impl CdcWork {
         sequences: SequenceTypes,
     ) -> Self {
         Self {
+            clauses: None,
             spec,
             options,
             source,
@@ -124,8 +129,10 @@ pub(super) fn analyse(
     rows: &DataFrame,
     alone: bool,
     properties: &Properties,
+    feed: bool,
 ) -> Result<(SchemaRef, CdcWork)> {
     let source = Arc::new(storable(rows.schema().as_arrow()));
+    let cdc = &if feed { feed::filled_in(cdc, &source)? } else { cdc.clone() };
     let with_clauses = change_rows(cdc, rows.clone())?;
     let with_clauses = checked(&storable(with_clauses.schema().as_arrow()))?;
     let type_of = |name: &str| with_clauses.field_with_name(name).map(|field| field.data_type().clone());
@@ -146,7 +153,7 @@ pub(super) fn analyse(
         return Err(Error::new(ErrorKind::Unsupported, "deletes of a bitemporal target are kept for ever")
             .help(format!("leave out the property {TOMBSTONE_SECONDS}")));
     }
-    let work = CdcWork { plain_sequence, ..CdcWork::new(spec, options, source, sequences) };
+    let work = CdcWork { plain_sequence, clauses: Some(cdc.clone()), ..CdcWork::new(spec, options, source, sequences) };
     Ok((Arc::new(with_clauses), work))
 }
 

@@ -45,6 +45,7 @@ pub(super) struct Asked<'a> {
     pub(super) snapshot: &'a SnapshotCdc,
     /// Columns of the pipeline's tables, as far as they are known.
     pub(super) tables: &'a BTreeMap<String, SchemaRef>,
+    pub(super) format: &'a dyn TableFormat,
     pub(super) provider: Option<&'a Arc<dyn SnapshotProvider>>,
 }
 
@@ -86,8 +87,8 @@ async fn queries(
     version: Option<&FlowQuery>,
 ) -> Result<(SnapshotInput, SchemaRef)> {
     let definition = asked.definition;
-    let image_inputs = Whole::of(definition, [image], asked.tables).await?;
-    let version_inputs = Whole::of(definition, version, asked.tables).await?;
+    let image_inputs = Whole::of(definition, [image], asked.tables, asked.format).await?;
+    let version_inputs = Whole::of(definition, version, asked.tables, asked.format).await?;
     let column = match version {
         Some(query) => version_column(definition, query, &version_inputs).await?,
         // The time at which it is taken in.

@@ -7,7 +7,6 @@ use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use async_trait::async_trait;
 use strandline_cdc_core::{CdcSpec, SystemTime};
-use strandline_pipeline_sql::FlowKind;
 use strandline_table_formats::{contract::Table, parquet, side_state::SideState};
 
 use super::{
@@ -15,7 +14,7 @@ use super::{
     checks::{Checked, Checks},
 };
 use crate::{
-    analysis::change_rows,
+    analysis::{Work, change_rows},
     batch::{self, BatchOutcome, Pinned, Writer},
     clock::milliseconds,
     error::{Error, ErrorKind, Result},
@@ -86,10 +85,14 @@ impl Taker for Change<'_> {
         planned: &PlannedBatch,
         turn: Option<Turn>,
     ) -> Result<BatchOutcome> {
-        let FlowKind::AutoCdc(cdc) = &input.flow.kind else {
+        let clauses = match &input.analysis.work {
+            Work::Cdc(work) => work.clauses.as_ref(),
+            _ => None,
+        };
+        let Some(clauses) = clauses else {
             return Err(Error::new(ErrorKind::Internal, "a flow that is no change flow has changes"));
         };
-        let rows = change_rows(cdc, input.rows(&planned.plan.slice).await?)?.collect().await?;
+        let rows = change_rows(clauses, input.rows(&planned.plan.slice).await?)?.collect().await?;
         let rows = one_batch(&rows, &input.analysis.rows)?;
         let planned_at = milliseconds(&planned.plan.planned_at).ok_or_else(|| {
             Error::new(ErrorKind::State, "a plan does not say when it was made")

@@ -11,9 +11,9 @@ use crate::{
     analysis::{FlowAnalysis, Work},
     batch::Writer,
     error::{Error, ErrorKind, Result},
-    query::SourceInput,
+    query::{SourceInput, TableOptions, foreign},
     retention,
-    sources::{FileOptions, FileSource, Source, TableSource},
+    sources::{FileOptions, FileSource, Source, StreamOptions, TableSource},
     state::FlowState,
     target::{self, About},
     update::Context,
@@ -137,18 +137,30 @@ pub(crate) async fn open_source(
             let declared = Some(Arc::clone(&analysis.source_schema));
             Ok(Box::new(FileSource::open(&call.path, FileOptions::new(call)?, declared).await?))
         }
-        SourceInput::Kafka(_) | SourceInput::Foreign(..) => {
+        SourceInput::Kafka(_) => {
             Err(Error::new(ErrorKind::Unsupported, "not supported yet: this kind of source"))
+        }
+        SourceInput::Foreign(table, options) => {
+            let options = stream_options(analysis, options)?;
+            let opened = foreign::open(format, table).await?;
+            Ok(Box::new(TableSource::open_with(&foreign::name_of(table), opened, options).await?))
         }
         SourceInput::Whole => {
             Err(Error::new(ErrorKind::Internal, "a flow that reads all of its inputs whole has no source"))
         }
-        SourceInput::Table(name, _) => {
+        SourceInput::Table(name, options) => {
+            let options = stream_options(analysis, options)?;
             let table = format.open(name).await?.ok_or_else(|| {
                 Error::new(ErrorKind::NotFound, "the table that the flow reads does not exist")
                     .with("table", name)
             })?;
-            Ok(Box::new(TableSource::open(name, table).await?))
+            Ok(Box::new(TableSource::open_with(name, table, options).await?))
         }
     }
+}
+
+/// How a table is read: as was written, and without what rows were before an update where the rows are changes.
+fn stream_options(analysis: &FlowAnalysis, written: &TableOptions) -> Result<StreamOptions> {
+    let without_preimages = matches!(analysis.work, Work::Cdc(_));
+    Ok(StreamOptions { without_preimages, ..StreamOptions::new(written)? })
 }

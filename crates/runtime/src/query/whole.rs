@@ -10,7 +10,7 @@ use datafusion::catalog::TableProvider;
 use strandline_pipeline_sql::{FlowQuery, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
 
-use super::{Inputs, SourceInput, collect_inputs, wants_metadata};
+use super::{Inputs, SourceInput, collect_inputs, foreign, wants_metadata};
 use crate::{
     analysis::with_metadata,
     error::{Error, ErrorKind, Result},
@@ -34,6 +34,7 @@ impl Whole {
         definition: &PipelineDefinition,
         queries: impl IntoIterator<Item = &FlowQuery>,
         tables: &BTreeMap<String, SchemaRef>,
+        format: &dyn TableFormat,
     ) -> Result<Self> {
         let (mut all, mut with_files) = (Vec::new(), false);
         for query in queries {
@@ -43,7 +44,7 @@ impl Whole {
         let mut inputs: Vec<(SourceInput, SchemaRef)> = Vec::new();
         for input in all {
             if inputs.iter().all(|(known, _)| *known != input) {
-                let columns = columns_of(&input, tables).await?;
+                let columns = columns_of(&input, tables, format).await?;
                 let hidden = with_files && matches!(input, SourceInput::Files(_));
                 let columns = if hidden { with_metadata(&columns) } else { columns };
                 inputs.push((input, columns));
@@ -81,9 +82,11 @@ impl Whole {
                     })?;
                     Arc::new(SnapshotTable::new(table.snapshot().await?))
                 }
-                SourceInput::Foreign(..) | SourceInput::Kafka(_) | SourceInput::Whole => {
-                    return Err(unreadable(input));
+                SourceInput::Foreign(table, _) => {
+                    let table = foreign::open(format, table).await?;
+                    Arc::new(SnapshotTable::new(table.snapshot().await?))
                 }
+                SourceInput::Kafka(_) | SourceInput::Whole => return Err(unreadable(input)),
             };
             whole.push((input.clone(), rows));
         }
@@ -91,7 +94,11 @@ impl Whole {
     }
 }
 
-async fn columns_of(input: &SourceInput, tables: &BTreeMap<String, SchemaRef>) -> Result<SchemaRef> {
+async fn columns_of(
+    input: &SourceInput,
+    tables: &BTreeMap<String, SchemaRef>,
+    format: &dyn TableFormat,
+) -> Result<SchemaRef> {
     match input {
         SourceInput::Files(call) => FileSource::columns(call, None).await,
         SourceInput::Table(name, _) => tables.get(name).cloned().ok_or_else(|| {
@@ -101,7 +108,8 @@ async fn columns_of(input: &SourceInput, tables: &BTreeMap<String, SchemaRef>) -
             )
             .with("table", name)
         }),
-        SourceInput::Foreign(..) | SourceInput::Kafka(_) | SourceInput::Whole => Err(unreadable(input)),
+        SourceInput::Foreign(table, _) => Ok(foreign::open(format, table).await?.snapshot().await?.schema()),
+        SourceInput::Kafka(_) | SourceInput::Whole => Err(unreadable(input)),
     }
 }
 
@@ -111,11 +119,7 @@ fn unreadable(input: &SourceInput) -> Error {
             Error::new(ErrorKind::Unsupported, "a topic has no end, so it can't be read whole")
                 .help("load it into a table of the pipeline and read that")
         }
-        SourceInput::Foreign(table, _) => {
-            Error::new(ErrorKind::Unsupported, "not supported yet: tables outside of the pipeline")
-                .with("path", &table.path)
-        }
-        SourceInput::Files(_) | SourceInput::Table(..) | SourceInput::Whole => {
+        SourceInput::Files(_) | SourceInput::Table(..) | SourceInput::Foreign(..) | SourceInput::Whole => {
             Error::new(ErrorKind::Internal, "an input that is read whole is no input")
         }
     }
