@@ -112,6 +112,6 @@ pub use retention::Collected;
 pub use snapshot::{OnStale, SnapshotBatch, SnapshotRules};
 pub use spec::{
     CdcOptions, CdcSpec, ColumnSelection, NullSequenceFields, OnTie, SequenceColumn, SequenceTypes, StoredAs,
-    SystemTime, widened_rows,
+    SystemTime, widened_rows, wider,
 };
 pub use target::{Disagreement, FlowTerms, Target};

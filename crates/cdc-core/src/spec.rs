@@ -10,8 +10,8 @@ mod target_columns;
 mod widen;
 
 pub(crate) use resolve::system;
-pub use widen::widened_rows;
-pub(crate) use widen::{widened, wider};
+pub(crate) use widen::widened;
+pub use widen::{widened_rows, wider};
 
 pub use options::{
     CdcOptions, ColumnSelection, NullSequenceFields, OnTie, SequenceColumn, SequenceTypes, StoredAs,

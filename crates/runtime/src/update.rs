@@ -109,7 +109,7 @@ impl Context {
     }
 
     pub(crate) async fn analyse(&self, graph: &Graph) -> Analysis {
-        let place = Place { store: &self.store, format: self.format.name(), snapshots: &self.snapshots };
+        let place = Place { store: &self.store, format: self.format.as_ref(), snapshots: &self.snapshots };
         analysis::analyse(&self.definition, graph, place).await
     }
 }

@@ -18,7 +18,7 @@ pub use history::{line_14_commits_say_what_they_did, line_15_changes_add_up};
 pub use replace::line_13_replacing_makes_a_new_table;
 pub use rows::{
     line_01_whole_or_nothing, line_02_snapshots_dont_move, line_07_lookups_miss_nothing,
-    line_08_deletes_are_exact, line_09_schemas_hold, line_10_new_columns_are_nullable,
+    line_08_deletes_are_exact, line_09_schemas_hold, line_10_columns_come_and_widen,
 };
 pub use tables::{line_11_empty_leaves_the_table, line_12_creation_is_exclusive};
 
@@ -38,7 +38,7 @@ pub async fn all(format: &dyn TableFormat) -> Result<()> {
     line_07_lookups_miss_nothing(format).await?;
     line_08_deletes_are_exact(format).await?;
     line_09_schemas_hold(format).await?;
-    line_10_new_columns_are_nullable(format).await?;
+    line_10_columns_come_and_widen(format).await?;
     line_11_empty_leaves_the_table(format).await?;
     line_12_creation_is_exclusive(format).await?;
     line_13_replacing_makes_a_new_table(format).await?;

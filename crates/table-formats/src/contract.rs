@@ -21,7 +21,10 @@
 //!    rows of those keys, none of others. What a bound says of `until` only spares work: an adapter may ignore it.
 //! 8. **Deletes are exact.** Deleting ids removes those rows and no other; an id that is not of the base is an error.
 //! 9. **Schemas hold.** Rows that do not fit the table's schema are refused by name before anything is written.
-//! 10. **New columns are nullable.** A commit may add nullable columns; rows written before read as NULL there.
+//! 10. **Columns come and widen.** A commit may add nullable columns; rows written before read as NULL there. Rows whose
+//!     values have a wider type than their column (an integer or a float of more bits, a decimal of more digits) widen it,
+//!     rows of before included, in the same commit; a key never widens. For an append that widens, a commit of another
+//!     writer in between is a conflict. Rows of a narrower type are taken as they are.
 //! 11. **Empty leaves the table.** After [`TableChange::Empty`] there is no row; schema and stamps remain.
 //! 12. **Creation is exclusive.** Creating a table that exists is an error; opening one that does not is `None`.
 //! 13. **Replacing makes a new table.** After [`TableChange::Replace`] the table's columns, keys, properties and comment

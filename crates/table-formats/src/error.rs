@@ -56,6 +56,20 @@ impl Error {
         self.kind
     }
 
+    /// True when the cause is a file that is not there.
+    pub(crate) fn is_missing_file(&self) -> bool {
+        let mut source = std::error::Error::source(self);
+        while let Some(error) = source {
+            let io = error.downcast_ref::<std::io::Error>();
+            let inner = io.and_then(std::io::Error::get_ref).and_then(|e| e.downcast_ref());
+            if matches!(error.downcast_ref().or(inner), Some(object_store::Error::NotFound { .. })) {
+                return true;
+            }
+            source = error.source();
+        }
+        false
+    }
+
     /// True when the same call may succeed later without anybody doing anything: after a conflict it can't, its base is
     /// the same.
     pub fn is_retryable(&self) -> bool {

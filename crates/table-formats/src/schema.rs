@@ -5,19 +5,26 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use strandline_cdc_core::{widened_rows, wider};
 
 use crate::{
     contract::Result,
     error::{Error, ErrorKind},
 };
 
-/// The table's schema after rows of the given schema came: the same, or with more nullable columns.
+/// The table's schema after rows of the given schema came: the same, or with more nullable columns, or with wider types.
 pub(crate) fn widened(table: &SchemaRef, rows: &Schema) -> Result<SchemaRef> {
     let mut fields: Vec<FieldRef> = table.fields().iter().cloned().collect();
     for field in rows.fields() {
         match table.field_with_name(field.name()) {
             Ok(known) if same_type(known.data_type(), field.data_type()) => {}
-            Ok(known) => return Err(wrong_type(known, field)),
+            Ok(known) => {
+                let wide =
+                    wider(known.data_type(), field.data_type()).ok_or_else(|| wrong_type(known, field))?;
+                if let Some(own) = fields.iter_mut().find(|own| own.name() == known.name()) {
+                    *own = Arc::new(known.clone().with_data_type(wide));
+                }
+            }
             Err(_) if field.is_nullable() => fields.push(Arc::clone(field)),
             Err(_) => {
                 return Err(Error::new(
@@ -41,7 +48,7 @@ pub(crate) fn widened(table: &SchemaRef, rows: &Schema) -> Result<SchemaRef> {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
     }
-    if fields.len() == table.fields().len() {
+    if fields.iter().eq(table.fields().iter()) {
         return Ok(Arc::clone(table));
     }
     Ok(Arc::new(Schema::new_with_metadata(fields, table.metadata().clone())))
@@ -59,10 +66,31 @@ fn wrong_type(known: &Field, given: &Field) -> Error {
     )
 }
 
-/// True when every column of `older` is one of `newer`, with its type.
+/// True when a column of the table has another type after a change of its schema.
+pub(crate) fn retyped(before: &Schema, after: &Schema) -> bool {
+    before.fields().iter().any(|field| {
+        !after.field_with_name(field.name()).is_ok_and(|now| same_type(now.data_type(), field.data_type()))
+    })
+}
+
+/// Refuses a key that would change its type.
+pub(crate) fn check_keys_kept(keys: &[String], before: &Schema, after: &Schema) -> Result<()> {
+    for key in keys {
+        let (old, new) = (before.field_with_name(key)?, after.field_with_name(key)?);
+        if !same_type(old.data_type(), new.data_type()) {
+            return Err(wrong_type(old, new));
+        }
+    }
+    Ok(())
+}
+
+/// True when every column of `older` is one of `newer`, with its type or a wider one.
 pub(crate) fn holds_columns(newer: &Schema, older: &Schema) -> bool {
     older.fields().iter().all(|field| {
-        newer.field_with_name(field.name()).is_ok_and(|now| same_type(now.data_type(), field.data_type()))
+        newer.field_with_name(field.name()).is_ok_and(|now| {
+            let (old, new) = (field.data_type(), now.data_type());
+            same_type(new, old) || wider(old, new).as_ref() == Some(new)
+        })
     })
 }
 
@@ -106,6 +134,9 @@ fn column(batch: &RecordBatch, field: &Field) -> Result<ArrayRef> {
     if column.data_type() == field.data_type() {
         return Ok(Arc::clone(column));
     }
+    if !same_type(column.data_type(), field.data_type()) {
+        return widened_column(column, field);
+    }
     let options = CastOptions { safe: false, ..CastOptions::default() };
     cast_with_options(column, field.data_type(), &options).map_err(|e| {
         let message = format!(
@@ -116,6 +147,23 @@ fn column(batch: &RecordBatch, field: &Field) -> Result<ArrayRef> {
         );
         Error::new(ErrorKind::Invalid, message).because(e)
     })
+}
+
+/// A column in a wider type.
+fn widened_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
+    let as_is = Field::new(field.name(), column.data_type().clone(), true);
+    let rows = RecordBatch::try_new(Arc::new(Schema::new(vec![as_is])), vec![Arc::clone(column)])?;
+    let wide = widened_rows(&rows, &Arc::new(Schema::new(vec![field.clone()])));
+    let wide = wide.map_err(|e| {
+        let message = format!(
+            "column `{}` of type {} can't be read as {}",
+            field.name(),
+            column.data_type(),
+            field.data_type()
+        );
+        Error::new(ErrorKind::Invalid, message).because(e)
+    })?;
+    Ok(Arc::clone(wide.column(0)))
 }
 
 /// The schema of some columns, in the order named.

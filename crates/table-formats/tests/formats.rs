@@ -13,6 +13,9 @@ mod cost;
 #[path = "formats/fault.rs"]
 mod fault;
 #[cfg(test)]
+#[path = "formats/foreign.rs"]
+mod foreign;
+#[cfg(test)]
 #[path = "formats/kill.rs"]
 mod kill;
 #[cfg(test)]

@@ -14,7 +14,7 @@ use arrow_schema::{ArrowError, DECIMAL128_MAX_PRECISION, DataType, Field, FieldR
 
 /// The narrowest type that holds all values of both; `None` where there is none.
 #[expect(clippy::wildcard_enum_match_arm, reason = "what is not listed does not widen")]
-pub(crate) fn wider(a: &DataType, b: &DataType) -> Option<DataType> {
+pub fn wider(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType as T;
     if a == b {
         return Some(a.clone());

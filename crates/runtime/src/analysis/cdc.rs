@@ -153,7 +153,11 @@ pub(super) fn analyse(
         return Err(Error::new(ErrorKind::Unsupported, "deletes of a bitemporal target are kept for ever")
             .help(format!("leave out the property {TOMBSTONE_SECONDS}")));
     }
-    let work = CdcWork { plain_sequence, clauses: Some(cdc.clone()), ..CdcWork::new(spec, options, source, sequences) };
+    let work = CdcWork {
+        plain_sequence,
+        clauses: Some(cdc.clone()),
+        ..CdcWork::new(spec, options, source, sequences)
+    };
     Ok((Arc::new(with_clauses), work))
 }
 

@@ -14,6 +14,7 @@ use datafusion::{
 };
 use strandline_cdc_core::{CdcError, CdcOptions, CdcSpec, SequenceTypes};
 use strandline_pipeline_sql::{FlowQuery, InputKind, PipelineDefinition, SnapshotCdc, SnapshotSource};
+use strandline_table_formats::contract::TableFormat;
 
 use super::cdc::CdcWork;
 use crate::{

@@ -159,3 +159,60 @@ async fn t12_a_lost_side_state_is_named_and_never_replaced_by_an_empty_one() {
     assert!(reason.contains("state"), "{reason}");
     assert_eq!(tables(&bench).await[1], before[1]);
 }
+
+/// A target that follows the changes of another one, batch after batch.
+const FEED: &str = "
+    SET pipelines.maxFlowRetryAttempts = 0;
+    CREATE STREAMING TABLE now;
+    CREATE FLOW now AS AUTO CDC INTO now
+      FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, seq BIGINT, op STRING, v BIGINT', maxFilesPerTrigger => 1)
+      KEYS (k) APPLY AS DELETE WHEN op = 'D' SEQUENCE BY seq COLUMNS * EXCEPT (op) STORED AS SCD TYPE 1;
+    CREATE STREAMING TABLE follower;
+    CREATE FLOW follower AS AUTO CDC INTO follower FROM STREAM(now) WITH (readChangeFeed = true)
+      KEYS (k) SEQUENCE BY _commit_version STORED AS SCD TYPE 2;
+    CREATE STREAMING TABLE log AS SELECT k, v, _change_type AS what, _commit_version AS version
+      FROM STREAM(now) WITH (readChangeFeed = true);";
+
+/// A pipeline that ran once, and what comes next.
+async fn bench_with_feed() -> (Bench, FaultStore<InMemory>) {
+    let (bench, store) = bench();
+    bench.succeed(FEED).await;
+    let change = |k: &str, seq: i64, op: &str, v: i64| json!({ "k": k, "seq": seq, "op": op, "v": v });
+    bench.file("in/4.json", &[change("a", 20, "U", 7), change("b", 10, "D", 0), change("e", 1, "U", 5)]);
+    bench.file("in/5.json", &[change("a", 19, "U", 6), change("b", 11, "U", 4), change("e", 2, "D", 0)]);
+    (bench, store)
+}
+
+async fn tables_of_feed(bench: &Bench) -> Vec<Vec<JsonRow>> {
+    let mut tables = Vec::new();
+    for sql in [
+        "SELECT * FROM now ORDER BY k",
+        "SELECT * FROM follower ORDER BY k, __START_AT",
+        "SELECT * FROM log ORDER BY version, k, what",
+    ] {
+        tables.push(bench.rows(sql).await);
+    }
+    tables
+}
+
+#[tokio::test]
+async fn t15_killing_the_process_changes_nothing_of_who_follows_a_change_feed() {
+    let (undisturbed, store) = bench_with_feed().await;
+    let before = store.faults().count();
+    undisturbed.succeed(FEED).await;
+    let operations = store.faults().count() - before;
+    let expected = tables_of_feed(&undisturbed).await;
+    assert!(expected[1].len() > expected[0].len() && expected[2].len() > 6, "{expected:?}");
+    let every = if cfg!(slow) { 1 } else { 11 };
+    for (offset, fault) in [(1, Fault::Before), (6, Fault::After)] {
+        for n in (offset..=operations).step_by(every) {
+            let (bench, store) = bench_with_feed().await;
+            store.faults().add(Rule::nth(n, fault).and_dies());
+            drop(bench.run(FEED).await);
+            store.faults().revive();
+            bench.succeed(FEED).await;
+            let found = tables_of_feed(&bench).await;
+            assert_eq!(found, expected, "killed {fault:?} at operation {n}: {:?}", store.faults().trace());
+        }
+    }
+}

@@ -30,3 +30,4 @@ mod scenarios;
 mod several;
 mod simulation;
 mod snapshots;
+mod tables;

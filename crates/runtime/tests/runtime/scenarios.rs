@@ -12,7 +12,7 @@ use strandline_runtime::definition::{SourceFile, parse_pipeline};
 use strandline_testkit::{
     fault::{Fault, FaultStore, Rule},
     reference::{Row, Value},
-    scenario::{self, Batch, BatchKind, ColumnType, Physical, Scenario, Step, Subject},
+    scenario::{self, Batch, BatchKind, ColumnType, Physical, Scenario, Subject},
 };
 
 use crate::pipeline::{Bench, FORMATS, Format};
@@ -178,14 +178,11 @@ impl Subject for Pipeline {
     }
 }
 
-/// Scenarios that SQL has no words for yet, and those whose columns no table here holds: tables keep microseconds, and the
-/// type that a column has at first.
+/// Scenarios that SQL has no words for yet, and those whose columns no table here holds: tables keep microseconds.
 fn is_of_a_later_release(scenario: &Scenario) -> bool {
     let is_fine =
         |physical: &Physical| matches!(physical, Physical::Timestamp(scenario::Unit::Nanosecond, _));
-    let refused = scenario.steps.iter().any(|step| matches!(step, Step::ExpectError(_)));
-    let widened = !refused && scenario.batches().any(|batch| !batch.types.is_empty());
-    widened || scenario.unavailable.is_some() || scenario.physical.values().any(is_fine)
+    scenario.unavailable.is_some() || scenario.physical.values().any(is_fine)
 }
 
 /// Whether the case holds in any arrival here: a target is created with the columns of its first batch, and what is small

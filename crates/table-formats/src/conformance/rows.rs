@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{
+    Array, ArrayRef, Int16Array, Int32Array, Int64Array, RecordBatch, StringArray, cast::AsArray,
+    types::Int64Type,
+};
 use arrow_schema::{DataType, Field, Schema};
 use futures::{StreamExt, TryStreamExt, stream};
 use strandline_cdc_core::Bound;
 
 use super::fixture::{
-    commit, content, ensure, found, ids, inserted, plan, read, refused, rows, schema, stamp, streamed, table,
+    commit, content, definition, ensure, found, ids, inserted, plan, read, refused, rows, schema, stamp,
+    streamed, table,
 };
 use crate::{
-    contract::{LookupPlan, Result, TableChange, TableFormat, TableSnapshot},
+    contract::{LookupPlan, Result, TableChange, TableDefinition, TableFormat, TableSnapshot},
     error::{Error, ErrorKind},
 };
 
@@ -192,12 +196,13 @@ pub async fn line_09_schemas_hold(format: &dyn TableFormat) -> Result<()> {
     )
 }
 
-/// Line 10: a commit may add nullable columns; older rows are NULL there, also after they were rewritten.
+/// Line 10: a commit may add nullable columns; older rows are NULL there, also after they were rewritten. Columns get wider
+/// with the rows that need it.
 ///
 /// # Errors
 /// When it does not hold.
-pub async fn line_10_new_columns_are_nullable(format: &dyn TableFormat) -> Result<()> {
-    const LINE: &str = "10, new columns are nullable";
+pub async fn line_10_columns_come_and_widen(format: &dyn TableFormat) -> Result<()> {
+    const LINE: &str = "10, columns come and widen";
     let table = table(format, "line_10").await?;
     commit(table.as_ref(), inserted(rows(&[1, 2, 3], "a")?), &stamp("one", 1, 0, 0)).await?;
     let base = table.snapshot().await?;
@@ -222,5 +227,72 @@ pub async fn line_10_new_columns_are_nullable(format: &dyn TableFormat) -> Resul
         .iter()
         .fold((0, 0), |(rows, nulls), batch| (rows + batch.num_rows(), nulls + batch.column(0).null_count()));
     ensure((rows, nulls) == (3, 2), LINE)?;
-    commit(table.as_ref(), inserted(super::fixture::rows(&[8], "c")?), &stamp("one", 3, 0, 0)).await
+    commit(table.as_ref(), inserted(super::fixture::rows(&[8], "c")?), &stamp("one", 3, 0, 0)).await?;
+    columns_widen(format).await
+}
+
+/// Line 10 for types: by a change of rows and by an append, in every file, and not for a key.
+async fn columns_widen(format: &dyn TableFormat) -> Result<()> {
+    const LINE: &str = "10, columns widen";
+    let column = |data_type: &DataType| {
+        Schema::new(vec![Field::new("id", DataType::Int32, false), Field::new("n", data_type.clone(), true)])
+    };
+    let rows = |keys: Vec<i32>, values: ArrayRef| {
+        let schema = Arc::new(column(values.data_type()));
+        RecordBatch::try_new(schema, vec![Arc::new(Int32Array::from(keys)) as ArrayRef, values])
+    };
+    let definition = TableDefinition { schema: Arc::new(column(&DataType::Int16)), ..definition() };
+    let table = format.create("line_10_wider", &definition).await?;
+    let table = table.as_ref();
+    let narrow = rows((0..400).collect(), Arc::new(Int16Array::from_iter_values(0..400)))?;
+    commit(table, TableChange::Append(streamed(narrow)), &stamp("one", 1, 0, 0)).await?;
+    let more = rows(vec![400], Arc::new(Int16Array::from(vec![400])))?;
+    commit(table, TableChange::Append(streamed(more)), &stamp("one", 2, 0, 0)).await?;
+    let old = table.snapshot().await?;
+    let wide = rows(vec![401], Arc::new(Int32Array::from(vec![70_000])))?;
+    commit(table, inserted(wide.clone()), &stamp("one", 3, 0, 0)).await?;
+    ensure(numbers(table, &DataType::Int32).await? == (402, 80_200 + 70_000), LINE)?;
+    let wider = rows(vec![402], Arc::new(Int64Array::from(vec![1 << 40])))?;
+    let late = table
+        .commit(old.as_ref(), TableChange::Append(streamed(wider.clone())), &stamp("one", 4, 0, 0))
+        .await?;
+    ensure(
+        matches!(late, crate::contract::CommitOutcome::Conflict { .. }),
+        "10, and a widening append conflicts",
+    )?;
+    commit(table, TableChange::Append(streamed(wider)), &stamp("one", 4, 0, 0)).await?;
+    let all = 80_200 + 70_000 + (1 << 40);
+    ensure(numbers(table, &DataType::Int64).await? == (403, all), LINE)?;
+    commit(table, TableChange::Append(streamed(wide)), &stamp("one", 5, 0, 0)).await?;
+    ensure(numbers(table, &DataType::Int64).await? == (404, all + 70_000), "10, narrower rows are taken")?;
+    let now = table.snapshot().await?;
+    let keys: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+    let with_wide_key = RecordBatch::try_from_iter([("id", keys)])?;
+    for change in [inserted(with_wide_key.clone()), TableChange::Append(streamed(with_wide_key))] {
+        refused(
+            table.commit(now.as_ref(), change, &stamp("one", 6, 0, 0)).await,
+            ErrorKind::Invalid,
+            "10, but no key",
+        )?;
+    }
+    let since = old.version().0 + 1;
+    let changes: Vec<RecordBatch> =
+        table.changes(crate::contract::TableVersion(since), now.version()).await?.try_collect().await?;
+    ensure(
+        changes.iter().map(RecordBatch::num_rows).sum::<usize>() == 3,
+        "10, and rows that widen did not change",
+    )
+}
+
+async fn numbers(table: &dyn crate::contract::Table, data_type: &DataType) -> Result<(usize, i64)> {
+    let column = [String::from("n")];
+    let batches: Vec<RecordBatch> = table.snapshot().await?.scan(Some(&column)).await?.try_collect().await?;
+    let mut found = (0, 0);
+    for batch in &batches {
+        ensure(batch.column(0).data_type() == data_type, "10, of the wider type")?;
+        let values = arrow_cast::cast(batch.column(0), &DataType::Int64)?;
+        let values = values.as_primitive::<Int64Type>();
+        found = (found.0 + values.len(), found.1 + values.values().iter().sum::<i64>());
+    }
+    Ok(found)
 }

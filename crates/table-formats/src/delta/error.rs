@@ -48,6 +48,7 @@ fn kind(e: &DeltaTableError) -> ErrorKind {
         DeltaTableError::KernelError(e) if format!("{e:?}").contains("ObjectStore(") => {
             ErrorKind::Unavailable
         }
+        DeltaTableError::KernelError(e) if format!("{e:?}").contains("Unsupported") => ErrorKind::Unsupported,
         DeltaTableError::Transaction { .. } | DeltaTableError::UnsupportedColumnMapping { .. } => {
             ErrorKind::Unsupported
         }

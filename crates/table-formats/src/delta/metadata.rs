@@ -37,6 +37,16 @@ use crate::{
 
 /// A checkpoint is written with every so many versions.
 const CHECKPOINT_EVERY: u64 = 20;
+/// Features of tables of others that are read. Column mapping is one only while it is off; columns that got wider are read
+/// in their wider type.
+const READ_FEATURES: [&str; 6] = [
+    "columnMapping",
+    "deletionVectors",
+    "timestampNtz",
+    "typeWidening",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+];
 /// Property of tables of others that record their changes.
 const CHANGE_FEED: &str = "delta.enableChangeDataFeed";
 
@@ -387,6 +397,11 @@ fn head_of(
 
 /// A table that somebody else maintains. What can't be read right is refused by name.
 fn foreign_head(state: DeltaTableState) -> Result<TableHead> {
+    let features = state.protocol().reader_features().unwrap_or_default();
+    if let Some(unread) = features.iter().find(|feature| !READ_FEATURES.contains(&feature.as_ref())) {
+        let message = format!("the table has the feature {}, which is not read", unread.as_ref());
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
     let metadata = state.metadata();
     let properties = table_properties(metadata);
     if properties.get("delta.columnMapping.mode").is_some_and(|mode| mode != "none") {

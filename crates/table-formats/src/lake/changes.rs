@@ -92,12 +92,18 @@ struct Feed {
 
 impl Feed {
     async fn of(self, commit: FileCommit) -> Result<BatchStream> {
+        let version = commit.version;
+        let rows = self.rows(commit).await.map_err(|error| gone(error, version))?;
+        Ok(rows.map_err(move |error| gone(error, version)).boxed())
+    }
+
+    async fn rows(&self, commit: FileCommit) -> Result<BatchStream> {
         let at = (commit.version, commit.timestamp);
         let all = |files: &[Arc<DataFile>], word: &'static str| {
             let rows = self.files.rows(files, &self.schema);
             rows.map(move |batch| changed_rows(&batch?, None, word, at)).boxed()
         };
-        let rows = if !commit.changed.is_empty() {
+        Ok(if !commit.changed.is_empty() {
             self.recorded(&commit)
         } else if commit.removed.is_empty() {
             all(&commit.added, INSERT)
@@ -111,9 +117,7 @@ impl Feed {
             let batches =
                 batches.into_iter().map(move |(rows, what)| changed_rows(&rows, Some(what), "", at));
             stream::iter(batches.collect::<Vec<_>>()).boxed()
-        };
-        let version = commit.version;
-        Ok(rows.map_err(move |error| gone(error, version)).boxed())
+        })
     }
 
     /// What a writer recorded itself.
@@ -134,7 +138,7 @@ impl Feed {
 
 /// A file that vacuum took before its changes were read.
 fn gone(error: Error, version: TableVersion) -> Error {
-    if error.kind() != ErrorKind::NotFound {
+    if !error.is_missing_file() {
         return error;
     }
     let message = "files that tell what a commit changed were removed from the table's folder";

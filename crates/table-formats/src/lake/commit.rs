@@ -22,7 +22,7 @@ use crate::{
     metadata::{DataFile, FileChanges, MetadataOutcome, Operation, TableHead, TableMetadata},
     parquet::{Readers, Writer, file_path, remove_files},
     rows,
-    schema::{adapt, widened},
+    schema::{adapt, check_keys_kept, retyped, widened},
 };
 
 /// So often an append is tried on top of other writers' commits.
@@ -63,7 +63,11 @@ impl Committer {
         let deletes = rows::positions_by_file(deletes, |file| base.files.get(file).map(|f| f.rows))?;
         let (schema, inserts) = self.checked(base, inserts)?;
         let inserts = merge::sorted(inserts, &base.keys)?;
-        let groups = plan::groups(base, &deletes, &inserts, self.options)?;
+        let mut groups = plan::groups(base, &deletes, &inserts, self.options)?;
+        if retyped(&base.schema, &schema) {
+            check_keys_kept(&base.keys, &base.schema, &schema)?;
+            plan::add_the_rest(&mut groups, base);
+        }
         let deleted = deletes.values().map(RoaringBitmap::len).sum();
         let remove =
             groups.iter().flat_map(|g| &g.files).filter_map(|f| base.files.get(*f).cloned()).collect();
@@ -182,6 +186,9 @@ impl Committer {
         stamp: &CommitStamp,
     ) -> Result<CommitOutcome> {
         let (schema, add) = self.written(&base.schema, batches).await?;
+        if retyped(&base.schema, &schema) {
+            return self.append_wider(base, &schema, add, stamp).await;
+        }
         let mut head = base.clone();
         for _ in 0..APPEND_TRIES {
             // Another writer may have changed the schema meanwhile: ours must fit it still.
@@ -203,6 +210,10 @@ impl Committer {
                     return Err(e);
                 }
             };
+            if retyped(&head.schema, &after) || retyped(&schema, &after) {
+                // A column got wider meanwhile, or would have to: that is not done without reading the table.
+                return Ok(CommitOutcome::Conflict { latest: head.version, left_over: paths(&add) });
+            }
             let change = FileChanges {
                 add: add.clone(),
                 remove: Vec::new(),
@@ -222,6 +233,47 @@ impl Committer {
             }
         }
         Ok(CommitOutcome::Conflict { latest: head.version, left_over: paths(&add) })
+    }
+
+    /// Appends rows some columns of which are wider than the table's: every file is written anew with the wider columns, so
+    /// that no reader meets two types in one column.
+    async fn append_wider(
+        &self,
+        base: &TableHead,
+        schema: &SchemaRef,
+        mut add: Vec<DataFile>,
+        stamp: &CommitStamp,
+    ) -> Result<CommitOutcome> {
+        let appended: u64 = add.iter().map(|file| file.rows).sum();
+        let mut groups = Vec::new();
+        plan::add_the_rest(&mut groups, base);
+        let mut writer = self.writer(schema);
+        let none = RecordBatch::new_empty(Arc::clone(schema));
+        let rewritten = match check_keys_kept(&base.keys, &base.schema, schema) {
+            Ok(()) => self.rewrite(&mut writer, base, &groups, BTreeMap::new(), &none).await,
+            refused => refused,
+        };
+        match rewritten {
+            Ok(()) => add.extend(writer.finish().await?),
+            Err(e) => {
+                writer.abandon().await;
+                remove_files(self.metadata.store(), self.metadata.root(), &add).await;
+                return Err(e);
+            }
+        }
+        let change = FileChanges {
+            add,
+            remove: base.files.to_vec(),
+            schema: Some(Arc::clone(schema)),
+            definition: None,
+            operation: Operation::Merge,
+        };
+        Ok(match self.land(base, change, stamp, 0).await? {
+            CommitOutcome::Committed(landed) => {
+                CommitOutcome::Committed(Committed { rows_written: appended, ..landed })
+            }
+            other => other,
+        })
     }
 
     /// Writes rows as they come, each batch checked before it is written; the first batch may bring new columns.

@@ -1,6 +1,6 @@
 //! Which files a change of rows rewrites, together with which of the rows that come.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_array::{ArrayRef, RecordBatch};
 use roaring::RoaringBitmap;
@@ -50,6 +50,13 @@ pub(super) fn groups(
         groups.push(group);
     }
     Ok(groups)
+}
+
+/// Adds every file that is in no group, each in a group of its own.
+pub(super) fn add_the_rest(groups: &mut Vec<Group>, head: &TableHead) {
+    let taken: BTreeSet<usize> = groups.iter().flat_map(|group| group.files.iter().copied()).collect();
+    let rest = (0..head.files.len()).filter(|file| !taken.contains(file));
+    groups.extend(rest.map(|file| Group { files: vec![file], inserts: Vec::new() }));
 }
 
 fn range(head: &TableHead, file: usize, key: &str) -> Result<Option<KeyRange>> {

@@ -10,7 +10,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
 use arrow_select::take::take;
 use async_trait::async_trait;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 
 use crate::{
@@ -171,7 +171,16 @@ impl TableSnapshot for LakeSnapshot {
         let file = self.head.files.iter().find(|f| f.path == path);
         let file = file
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("`{path}` is no file of this version")))?;
-        Ok(self.files.rows(std::slice::from_ref(file), &self.head.schema))
+        let (rows, version) =
+            (self.files.rows(std::slice::from_ref(file), &self.head.schema), self.head.version);
+        let gone = move |error: Error| match error.is_missing_file() {
+            true => {
+                let message = "a file of this version was removed from the table's folder";
+                Error::new(ErrorKind::NotFound, message).with("version", version).because(error)
+            }
+            false => error,
+        };
+        Ok(rows.map_err(gone).boxed())
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -1,6 +1,7 @@
 //! How is a table read as a stream? What stands in `WITH (..)` behind it.
 
-use arrow_cast::parse::string_to_timestamp_nanos;
+use arrow_cast::parse::string_to_datetime;
+use chrono::Utc;
 use strandline_pipeline_sql::OptionValue;
 
 use crate::{
@@ -107,12 +108,13 @@ fn moment(value: &OptionValue) -> Result<Start> {
         return Ok(Start::Latest);
     }
     // A day without a time begins at midnight; a time without a zone is in UTC.
-    let parsed = string_to_timestamp_nanos(text.trim());
-    let nanos = parsed.map_err(|e| {
+    let parsed = string_to_datetime(&Utc, text.trim());
+    let moment = parsed.map_err(|e| {
         refused(&format!("startingTimestamp must be a date or a timestamp, it is `{text}`")).because(e)
     })?;
     // What was committed within the same millisecond may be older.
-    Ok(Start::Timestamp(nanos.div_euclid(1_000_000) + i64::from(nanos.rem_euclid(1_000_000) > 0)))
+    let within = i64::from(moment.timestamp_subsec_nanos() % 1_000_000 > 0);
+    Ok(Start::Timestamp(moment.timestamp_millis().saturating_add(within)))
 }
 
 #[cfg(test)]
