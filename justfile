@@ -12,6 +12,10 @@ example storage="/tmp/strandline-example":
 test:
     cargo test --workspace --all-features
 
+# The Kafka source against a broker of its own; needs java 17 and mvn.
+kafka:
+    tests/kafka/run
+
 # What a change must pass.
 ci:
     .ci/run

@@ -40,7 +40,7 @@ fn statements_of_the_guide_parse_and_survive_being_printed() {
 
 #[test]
 fn statements_of_all_pages_parse() {
-    let folders = [docs(), docs().join("semantics"), docs().join("adapters")];
+    let folders = [docs(), docs().join("semantics"), docs().join("sources"), docs().join("adapters")];
     let pages = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
     let pages =
         pages.map(|page| page.unwrap().path()).filter(|page| page.extension().is_some_and(|e| e == "md"));

@@ -31,7 +31,7 @@ use crate::{
     query::{self, Inputs, SourceInput, foreign},
     snapshots::SnapshotProvider,
     sources::{
-        FileSource, Source, TableSource,
+        FileSource, Source, TableSource, kafka,
         metadata::{self, METADATA},
     },
     types::{schema_of, storable},
@@ -146,8 +146,13 @@ async fn analyse_flow(
             let columns = FileSource::columns(call, recorded.as_ref()).await?;
             if query::wants_metadata(definition, read) { with_metadata(&columns) } else { columns }
         }
-        SourceInput::Kafka(_) => {
-            return Err(Error::new(ErrorKind::Unsupported, "not supported yet: read_kafka"));
+        SourceInput::Kafka(call) => {
+            let columns = kafka::columns(call)?;
+            inferred = columns.is_none();
+            match (columns, flow_run::inferred_schema(place.store, &flow.name).await?) {
+                (Some(columns), _) | (None, Some(columns)) => columns,
+                (None, None) => kafka::open(call, None, None).await?.schema(),
+            }
         }
         SourceInput::Foreign(table, options) => {
             let name = foreign::name_of(table);
@@ -197,6 +202,9 @@ async fn analyse_flow(
         }
         FlowKind::AutoCdc(cdc) => {
             let alone = definition.flows.iter().filter(|other| other.target == flow.target).count() == 1;
+            if let Some(envelope) = source.envelope()? {
+                cdc::check_lists(cdc, &envelope, &source.of_records(&source_schema)?, &rows)?;
+            }
             let (rows, cdc) = cdc::analyse(cdc, &rows, alone, &properties, feed)?;
             let target = Arc::clone(cdc.spec.target_schema());
             Ok(FlowAnalysis {

@@ -149,6 +149,9 @@ impl<'a> FlowRun<'a> {
             let columns = FileSource::recorded(&FileOptions::new(call)?, &analysis.source_schema);
             state.record_schema(&columns).await?;
         }
+        if let (true, SourceInput::Kafka(_)) = (analysis.inferred, &analysis.source) {
+            state.record_schema(&analysis.source_schema).await?;
+        }
         let input = Input { context, flow, analysis, source };
         let taker = open::taker(&input, state.incarnation()).await?;
         let report = FlowReport::new(&flow.name, &flow.target, FlowStatus::Completed);

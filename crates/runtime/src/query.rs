@@ -23,7 +23,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use datafusion::{
     catalog::TableProvider,
     common::tree_node::TreeNodeRecursion,
@@ -41,7 +41,7 @@ use strandline_table_formats::contract::TableFormat;
 use crate::{
     error::{Error, ErrorKind, Result},
     relation::{self, SnapshotTable},
-    sources::{SourceStream, metadata},
+    sources::{Envelope, FileOptions, SourceStream, kafka, metadata},
 };
 
 /// A context in which names are taken as they are written (A-33: unquoted names are never folded to lower case),
@@ -85,6 +85,26 @@ pub(crate) enum SourceInput {
 pub(crate) type TableOptions = BTreeMap<String, OptionValue>;
 
 impl SourceInput {
+    /// What its records are wrapped in.
+    pub(crate) fn envelope(&self) -> Result<Option<Envelope>> {
+        match self {
+            Self::Files(call) => Ok(FileOptions::new(call)?.envelope),
+            Self::Kafka(call) => kafka::envelope(call),
+            Self::Table(..) | Self::Foreign(..) | Self::Whole => Ok(None),
+        }
+    }
+
+    /// The columns that the records of the source have, without those that say where a record is from.
+    pub(crate) fn of_records<'s>(&self, schema: &'s Schema) -> Result<Vec<&'s str>> {
+        let beside = match self {
+            Self::Files(call) => FileOptions::new(call)?.records.rescue,
+            Self::Kafka(_) => Some(kafka::FRAME.to_owned()),
+            Self::Table(..) | Self::Foreign(..) | Self::Whole => None,
+        };
+        let own = schema.fields().iter().filter(|field| !metadata::is_metadata(field));
+        Ok(own.map(|field| field.name().as_str()).filter(|name| beside.as_deref() != Some(name)).collect())
+    }
+
     /// What `input` reads, unless that is a view of the pipeline, or no rows at all.
     fn of(input: &QueryInput) -> Option<Self> {
         Some(match &input.kind {

@@ -18,6 +18,7 @@ use strandline_pipeline_sql::{AutoCdc, SqlExpr};
 use crate::{
     error::{Error, ErrorKind, Result},
     properties::{Properties, TOMBSTONE_SECONDS},
+    sources::Envelope,
     types::{is_lossless, storable},
 };
 
@@ -112,6 +113,11 @@ impl CdcWork {
         self.shared.as_ref().map_or_else(|| Arc::clone(target), |shared| super::union(target, shared))
     }
 
+    /// What the flow's clauses say.
+    pub(crate) fn options(&self) -> &CdcOptions {
+        &self.options
+    }
+
     /// Another flow of the target that could not be understood.
     pub(crate) fn unknown_peer(&self) -> Option<&str> {
         self.unknown_peer.as_deref()
@@ -159,6 +165,22 @@ pub(super) fn analyse(
         ..CdcWork::new(spec, options, source, sequences)
     };
     Ok((Arc::new(with_clauses), work))
+}
+
+/// Refuses a flow that takes an envelope's list of columns as it is, but not the columns that it names.
+pub(super) fn check_lists(
+    cdc: &AutoCdc,
+    envelope: &Envelope,
+    records: &[&str],
+    rows: &DataFrame,
+) -> Result<()> {
+    if cdc.options.columns_to_update != Some(envelope.columns_name()) {
+        return Ok(());
+    }
+    // A column that passes through untouched still belongs to the table that it comes from.
+    let passed = rows.schema().iter().filter(|(table, _)| table.is_some());
+    let passed = passed.map(|(_, field)| field.name().as_str()).collect();
+    envelope.check_query(records, &passed)
 }
 
 /// Conditions must be conditions, and `VALID TO` takes the sequence's type.

@@ -93,7 +93,12 @@ impl Taker for Change<'_> {
             return Err(Error::new(ErrorKind::Internal, "a flow that is no change flow has changes"));
         };
         let rows = change_rows(clauses, input.rows(&planned.plan.slice).await?)?.collect().await?;
-        let rows = one_batch(&rows, &input.analysis.rows)?;
+        let mut rows = one_batch(&rows, &input.analysis.rows)?;
+        if let Some(envelope) = input.analysis.source.envelope()?
+            && clauses.options.columns_to_update == Some(envelope.columns_name())
+        {
+            rows = envelope.fit_lists(rows, &self.spec)?;
+        }
         let planned_at = milliseconds(&planned.plan.planned_at).ok_or_else(|| {
             Error::new(ErrorKind::State, "a plan does not say when it was made")
                 .with("planned_at", &planned.plan.planned_at)

@@ -13,7 +13,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     query::{SourceInput, TableOptions, foreign},
     retention,
-    sources::{FileOptions, FileSource, Source, StreamOptions, TableSource},
+    sources::{FileOptions, FileSource, Source, StreamOptions, TableSource, kafka},
     state::FlowState,
     target::{self, About},
     update::Context,
@@ -135,10 +135,18 @@ pub(crate) async fn open_source(
     match &analysis.source {
         SourceInput::Files(call) => {
             let declared = Some(Arc::clone(&analysis.source_schema));
-            Ok(Box::new(FileSource::open(&call.path, FileOptions::new(call)?, declared).await?))
+            let mut options = FileOptions::new(call)?;
+            if let Work::Cdc(work) = &analysis.work {
+                options.envelope = options.envelope.map(|envelope| envelope.for_changes(work.options()));
+            }
+            Ok(Box::new(FileSource::open(&call.path, options, declared).await?))
         }
-        SourceInput::Kafka(_) => {
-            Err(Error::new(ErrorKind::Unsupported, "not supported yet: this kind of source"))
+        SourceInput::Kafka(call) => {
+            let changes = match &analysis.work {
+                Work::Cdc(work) => Some(work.options()),
+                _ => None,
+            };
+            kafka::open(call, Some(Arc::clone(&analysis.source_schema)), changes).await
         }
         SourceInput::Foreign(table, options) => {
             let options = stream_options(analysis, options)?;

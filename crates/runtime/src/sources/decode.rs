@@ -8,14 +8,19 @@ use std::{
     sync::Arc,
 };
 
+#[cfg(feature = "kafka")]
+use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 use object_store::{ObjectStore, path::Path};
 
+#[cfg(feature = "kafka")]
+use super::records::RecordOptions;
 use super::{
     FileFormat, FileOptions, SourceStream,
     bytes::{self, Consumer},
     columnar,
     csv::CsvRecords,
+    debezium,
     files::FileRef,
     lines::{Lines, Values, skip_mark},
     records::{Place, RecordDecoder},
@@ -74,6 +79,8 @@ pub(super) fn text(
 /// Gathers the records of one file and hands their rows on.
 struct Rows<'a> {
     decoder: RecordDecoder,
+    /// What takes records out of their envelopes.
+    envelope: Option<debezium::Rows<'a>>,
     reading: &'a Reading,
     consumer: &'a Consumer,
 }
@@ -82,7 +89,22 @@ impl<'a> Rows<'a> {
     fn new(reading: &'a Reading, consumer: &'a Consumer) -> Result<Self> {
         let decoder = RecordDecoder::new(&reading.schema, reading.options.records.clone())?;
         let decoder = decoder.without(reading.given.clone());
-        Ok(Self { decoder, reading, consumer })
+        let envelope = reading.options.envelope.as_ref();
+        let envelope = envelope.map(|envelope| debezium::Rows::new(envelope, &reading.schema));
+        Ok(Self { decoder, envelope, reading, consumer })
+    }
+
+    /// Takes the text of a record: its own, or that of the rows in its envelope.
+    fn push(&mut self, record: &[u8], line: u64) -> Result<()> {
+        let place = self.place(line);
+        let Some(envelope) = &mut self.envelope else { return self.decoder.push(record, place) };
+        let mut rows = String::new();
+        let taken = match std::str::from_utf8(record) {
+            Ok(text) => envelope.record(&mut rows, text.trim()),
+            Err(_) => Err(debezium::Problem::not_utf8()),
+        };
+        taken.map_err(|problem| problem.error(record).with("file", &self.reading.name).with("line", line))?;
+        rows.lines().try_for_each(|row| self.decoder.push(row.as_bytes(), place))
     }
 
     fn place(&self, line: u64) -> Place<'a> {
@@ -113,11 +135,26 @@ fn json_lines(text: &mut dyn BufRead, reading: &Reading, consumer: &Consumer) ->
         if line.trim_ascii().is_empty() {
             continue;
         }
-        rows.decoder.push(line, rows.place(number))?;
+        rows.push(line, number)?;
         if !rows.hand_on(false)? {
             return Ok(());
         }
     }
+}
+
+/// The rows of lines of JSON.
+#[cfg(feature = "kafka")]
+pub(super) fn json_rows(text: &str, schema: &SchemaRef) -> Result<RecordBatch> {
+    let mut decoder = RecordDecoder::new(schema, RecordOptions::default())?;
+    for (at, line) in (1..).zip(text.lines()) {
+        decoder.push(line.as_bytes(), Place { input: "records", unit: "record", at })?;
+    }
+    let rows = decoder.batch(true)?;
+    decoder.finish()?;
+    rows.map_or_else(
+        || Ok(RecordBatch::new_empty(Arc::clone(schema))),
+        |rows| Ok(RecordBatch::try_new(Arc::clone(schema), rows.columns().to_vec())?),
+    )
 }
 
 fn json_values(text: &mut dyn BufRead, reading: &Reading, consumer: &Consumer) -> Result<()> {
@@ -126,7 +163,7 @@ fn json_values(text: &mut dyn BufRead, reading: &Reading, consumer: &Consumer) -
     loop {
         let value = values.next().map_err(|e| rows.broken(e))?.map(<[u8]>::to_vec);
         let Some(value) = value else { return rows.finish() };
-        rows.decoder.push(&value, rows.place(values.begins))?;
+        rows.push(&value, values.begins)?;
         if !rows.hand_on(false)? {
             return Ok(());
         }

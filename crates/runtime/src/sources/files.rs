@@ -147,7 +147,10 @@ impl FileSource {
     /// What is to be recorded of inferred columns: those that the files gave.
     pub(crate) fn recorded(options: &FileOptions, schema: &Schema) -> SchemaRef {
         let is_own = |field: &&FieldRef| {
-            options.records.rescue.as_ref() != Some(field.name()) && !metadata::is_metadata(field)
+            let of_envelope = options.envelope.as_ref().is_some_and(|own| own.is_metadata(field.name()));
+            options.records.rescue.as_ref() != Some(field.name())
+                && !metadata::is_metadata(field)
+                && !of_envelope
         };
         Arc::new(Schema::new(schema.fields().iter().filter(is_own).cloned().collect::<Vec<_>>()))
     }
@@ -261,6 +264,9 @@ fn complete(options: &FileOptions, fields: Vec<FieldRef>) -> Result<SchemaRef> {
             let text = Arc::new(Field::new(name, arrow_schema::DataType::Utf8, true));
             fields.push(hinted(options, &text));
         }
+    }
+    if let Some(envelope) = &options.envelope {
+        fields = envelope.schema(&Schema::new(fields))?.fields().to_vec();
     }
     if let Some(name) = &options.records.rescue
         && options.format != FileFormat::Text

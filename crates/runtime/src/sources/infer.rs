@@ -71,6 +71,11 @@ pub(super) async fn columns(
                 });
                 unite(&mut typed, &schema.await?);
             }
+            FileFormat::Json if options.envelope.is_some() => {
+                let packed = bytes::open(store, &path, &reading.name).await?;
+                let schema = blocking(move || enveloped(packed, &reading, depth.records())).await?;
+                unite(&mut typed, &schema);
+            }
             FileFormat::Json | FileFormat::Csv => {
                 let packed = bytes::open(store, &path, &reading.name).await?;
                 known = blocking(move || records(packed, &reading, known, depth.records())).await?;
@@ -109,6 +114,16 @@ fn unite(known: &mut Vec<FieldRef>, schema: &Schema) {
             Some(_) => {}
         }
     }
+}
+
+/// What the records of a file say that are in envelopes.
+fn enveloped(packed: Box<dyn std::io::BufRead + Send>, reading: &Reading, most: usize) -> Result<Schema> {
+    let Some(envelope) = &reading.options.envelope else { return Ok(Schema::empty()) };
+    let broken = |error| bytes::broken(error, &reading.name);
+    let mut text = decode::text(packed, reading).map_err(broken)?;
+    let mut content = Vec::new();
+    std::io::Read::read_to_end(&mut text, &mut content).map_err(broken)?;
+    envelope.infer(&content, most, &reading.name)
 }
 
 /// What the records of a file say. A record that can't be read says nothing: reading it as a row tells why.

@@ -12,6 +12,7 @@ use strandline_pipeline_sql::{ColumnDef, ReadFiles};
 
 use self::values::Values;
 use super::{
+    Envelope,
     bytes::Compression,
     columns::Look,
     csv::CsvDialect,
@@ -85,6 +86,8 @@ pub struct FileOptions {
     pub(crate) evolution: Evolution,
     /// How records are read.
     pub(crate) records: RecordOptions,
+    /// JSON: what each record is wrapped in.
+    pub(crate) envelope: Option<Envelope>,
 }
 
 /// Files in a batch where the user says nothing, as Auto Loader has it.
@@ -141,6 +144,7 @@ impl FileOptions {
             declared: call.schema.clone(),
             evolution,
             records: records(&mut values, evolution, call.schema.is_some())?,
+            envelope: Envelope::new(|name| values.text(name))?,
         };
         values.finish()?;
         read.check()?;
@@ -151,6 +155,9 @@ impl FileOptions {
         let wrong = |text: &str| Err(Error::new(ErrorKind::Definition, text.to_owned()));
         if self.max_files == 0 {
             return wrong("maxFilesPerTrigger must be at least 1");
+        }
+        if self.envelope.is_some() && self.format != FileFormat::Json {
+            return wrong("envelopes are read from JSON only: write format => 'json'");
         }
         if self.declared.is_some() && !self.hints.is_empty() {
             return wrong("schemaHints go with an inferred schema; this one is declared");

@@ -13,6 +13,7 @@ mod clauses;
 mod conflicts;
 mod continuous;
 mod crash;
+mod debezium;
 mod errors;
 mod events;
 mod expectations;
@@ -23,6 +24,8 @@ mod flows;
 mod handoff;
 mod hybrid;
 mod identity;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod pipeline;
 mod refresh;
 mod retries;

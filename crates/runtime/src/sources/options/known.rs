@@ -38,6 +38,13 @@ const EFFECTIVE: &[&str] = &[
     "rescuedDataColumn",
     "readerCaseSensitive",
     "mode",
+    "envelope",
+    "keys",
+    "unavailableValue",
+    "metadataPrefix",
+    "binaryHandlingMode",
+    "decimalHandlingMode",
+    "timestampUnit",
 ];
 
 /// Options that ask for nothing that is not so anyway, or for a way of working that is not ours to choose.
