@@ -20,7 +20,7 @@ use object_store::ObjectStore;
 use strandline_cdc_core::names;
 use strandline_flow_graph::Graph;
 use strandline_pipeline_sql::{
-    DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, SnapshotCdc, TableDeclaration,
+    DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, ReadFiles, SnapshotCdc, TableDeclaration,
 };
 use strandline_table_formats::contract::{TableFormat, with_change_columns};
 
@@ -124,6 +124,13 @@ pub(crate) fn with_metadata(columns: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
+/// The columns of the files that a flow reads, as they were recorded if they were.
+async fn file_columns(call: &ReadFiles, flow: &str, place: Place<'_>) -> Result<SchemaRef> {
+    let is_inferred = call.schema.is_none();
+    let recorded = if is_inferred { flow_run::inferred_schema(place.store, flow).await? } else { None };
+    FileSource::columns(call, recorded.as_ref()).await
+}
+
 async fn analyse_flow(
     definition: &PipelineDefinition,
     flow: &FlowDefinition,
@@ -141,9 +148,7 @@ async fn analyse_flow(
     let source_schema = match &source {
         SourceInput::Files(call) => {
             inferred = call.schema.is_none();
-            let recorded =
-                if inferred { flow_run::inferred_schema(place.store, &flow.name).await? } else { None };
-            let columns = FileSource::columns(call, recorded.as_ref()).await?;
+            let columns = file_columns(call, &flow.name, place).await?;
             if query::wants_metadata(definition, read) { with_metadata(&columns) } else { columns }
         }
         SourceInput::Kafka(call) => {

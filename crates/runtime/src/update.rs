@@ -342,17 +342,13 @@ impl<'a> Update<'a> {
         }
         let name = report.flow.clone();
         self.reports.insert(name.clone(), report.clone());
-        match self.analysis.get(&name).cloned() {
-            Some(analysis) => {
-                self.spawn(flow, name, analysis);
-                Input::Wake
-            }
-            None => {
-                let error = self.not_analysed(&name);
-                self.reports.remove(&name);
-                Input::Finished { flow, outcome: self.note(report, Err(error)) }
-            }
+        if let Some(analysis) = self.analysis.get(&name).cloned() {
+            self.spawn(flow, name, analysis);
+            return Input::Wake;
         }
+        let error = self.not_analysed(&name);
+        self.reports.remove(&name);
+        Input::Finished { flow, outcome: self.note(report, Err(error)) }
     }
 
     fn not_analysed(&mut self, name: &str) -> Error {

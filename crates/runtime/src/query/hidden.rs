@@ -38,7 +38,7 @@ pub(super) fn without_metadata(sql: &str, placeholders: &[&str]) -> Result<Strin
     let mut statements = Parser::parse_sql(&GenericDialect {}, sql)
         .map_err(|e| Error::new(ErrorKind::Definition, "the query can't be read").because(e))?;
     // Nothing breaks the visit off.
-    drop(statements.visit(&mut Narrow(placeholders)));
+    let (ControlFlow::Continue(()) | ControlFlow::Break(())) = statements.visit(&mut Narrow(placeholders));
     Ok(statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 

@@ -67,13 +67,13 @@ impl Compression {
 }
 
 /// Chunks that come over the network, as a reader. It waits, so only a thread that may wait can read it.
-struct Chunks {
+struct Incoming {
     handle: Handle,
     chunks: BoxStream<'static, object_store::Result<Bytes>>,
     chunk: Bytes,
 }
 
-impl Read for Chunks {
+impl Read for Incoming {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let ready = self.fill_buf()?;
         let count = ready.len().min(buffer.len());
@@ -85,7 +85,7 @@ impl Read for Chunks {
     }
 }
 
-impl BufRead for Chunks {
+impl BufRead for Incoming {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         while self.chunk.is_empty() {
             match self.handle.block_on(self.chunks.next()) {
@@ -111,7 +111,7 @@ pub(super) async fn open(
     Ok(match found.payload {
         GetResultPayload::File(file, _) => Box::new(BufReader::with_capacity(BUFFER, file)),
         GetResultPayload::Stream(chunks) => {
-            Box::new(Chunks { handle: Handle::current(), chunks, chunk: Bytes::new() })
+            Box::new(Incoming { handle: Handle::current(), chunks, chunk: Bytes::new() })
         }
     })
 }

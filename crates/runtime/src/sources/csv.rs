@@ -154,18 +154,17 @@ impl<R: BufRead> CsvRecords<R> {
         loop {
             let ready = reader.fill_buf()?;
             if ready.is_empty() {
-                if matches!(at, At::Quoted | At::Escape) {
-                    return Err(invalid(format!(
-                        "a quote of the record that begins in line {} is not closed",
-                        record.line
-                    )));
-                }
-                let open = at != At::Start || !record.ends.is_empty();
-                if at == At::Comment || !open {
-                    return Ok(at == At::Comment);
-                }
-                record.end_field(quoted, from, dialect);
-                return Ok(true);
+                let is_open = at != At::Start || !record.ends.is_empty();
+                return match at {
+                    At::Quoted | At::Escape => Err(not_closed(record.line)),
+                    At::Comment => Ok(true),
+                    At::Start | At::Plain | At::Ended => {
+                        if is_open {
+                            record.end_field(quoted, from, dialect);
+                        }
+                        Ok(is_open)
+                    }
+                };
             }
             let mut used = 0;
             let mut ended = false;
@@ -220,16 +219,21 @@ impl<R: BufRead> CsvRecords<R> {
             }
             reader.consume(used);
             if record.bytes.len() > LONGEST || record.ends.len() > LONGEST / 16 {
-                return Err(invalid(format!(
-                    "the record that begins in line {} is longer than {LONGEST} bytes",
-                    record.line
-                )));
+                return Err(too_long(record.line));
             }
             if ended {
                 return Ok(true);
             }
         }
     }
+}
+
+fn not_closed(line: u64) -> io::Error {
+    invalid(format!("a quote of the record that begins in line {line} is not closed"))
+}
+
+fn too_long(line: u64) -> io::Error {
+    invalid(format!("the record that begins in line {line} is longer than {LONGEST} bytes"))
 }
 
 fn invalid(text: String) -> io::Error {

@@ -32,7 +32,7 @@ fn read(text: &str, dialect: CsvDialect, buffer: usize) -> Result<Found, String>
     Ok(found)
 }
 
-fn texts(text: &str, dialect: CsvDialect) -> Vec<Vec<String>> {
+fn texts(text: &str, dialect: &CsvDialect) -> Vec<Vec<String>> {
     let mut same: Vec<Found> = [1, 2, 5, 100].map(|n| read(text, dialect.clone(), n).unwrap()).into();
     let found = same.pop().unwrap();
     assert!(same.iter().all(|other| *other == found), "the buffer makes no difference: {same:?}");
@@ -44,7 +44,7 @@ fn quotes_hold_delimiters_line_ends_and_quotes() {
     let text = "a,b\r\n\"x, y\",\"l1\nl2\"\n\n\"say \"\"hi\"\"\",\n,\"\"\n1\"2,3";
     let expected =
         [["a", "b"], ["x, y", "l1\nl2"], ["say \"hi\"", ""], ["", ""], ["1\"2", "3"]].map(Vec::from);
-    assert_eq!(texts(text, dialect()), expected);
+    assert_eq!(texts(text, &dialect()), expected);
     let found = read(text, dialect(), 100).unwrap();
     assert_eq!(found.iter().map(|(line, ..)| *line).collect::<Vec<_>>(), [1, 2, 5, 6, 7]);
     assert_eq!(
@@ -57,15 +57,15 @@ fn quotes_hold_delimiters_line_ends_and_quotes() {
 #[test]
 fn escapes_comments_blanks_and_skipped_lines() {
     let backslash = CsvDialect { escape: Some(b'\\'), ..dialect() };
-    assert_eq!(texts(r#""a\"b","c\\","d\e""#, backslash), [["a\"b", "c\\", "d\\e"]]);
+    assert_eq!(texts(r#""a\"b","c\\","d\e""#, &backslash), [["a\"b", "c\\", "d\\e"]]);
     let comments = CsvDialect { comment: Some(b'#'), ..dialect() };
-    assert_eq!(texts("# one, \"\na,#b\n#end", comments), [["a", "#b"]]);
+    assert_eq!(texts("# one, \"\na,#b\n#end", &comments), [["a", "#b"]]);
     let trimmed = CsvDialect { trim_start: true, trim_end: true, ..dialect() };
-    assert_eq!(texts("  a , b c ,   \n\" x \",y", trimmed), [vec!["a", "b c", ""], vec![" x ", "y"]]);
+    assert_eq!(texts("  a , b c ,   \n\" x \",y", &trimmed), [vec!["a", "b c", ""], vec![" x ", "y"]]);
     let skipping = CsvDialect { skip_rows: 2, ..dialect() };
-    assert_eq!(texts("made by \"x\nat noon\na,b", skipping), [["a", "b"]]);
+    assert_eq!(texts("made by \"x\nat noon\na,b", &skipping), [["a", "b"]]);
     let unquoted = CsvDialect { quote: None, delimiter: b'\t', ..dialect() };
-    assert_eq!(texts("\"a\tb", unquoted), [["\"a", "b"]]);
+    assert_eq!(texts("\"a\tb", &unquoted), [["\"a", "b"]]);
 }
 
 #[test]

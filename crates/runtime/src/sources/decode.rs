@@ -178,16 +178,13 @@ fn lines_of_text(text: &mut dyn BufRead, reading: &Reading, consumer: &Consumer)
         let number = lines.number + 1;
         let Some(line) = lines.next().map_err(|e| rows.broken(e))? else { return rows.finish() };
         let place = rows.place(number);
-        match std::str::from_utf8(line) {
-            Ok(line) => {
-                rows.decoder.count(line.len());
-                let value = column.map(|column| (column, Some(line)));
-                rows.decoder.push_texts(value.into_iter(), [].into_iter(), &|| line.to_owned(), place)?;
-            }
-            Err(_) => {
-                let text = String::from_utf8_lossy(line).into_owned();
-                rows.decoder.malformed(&text, "the text is no UTF-8".to_owned(), place);
-            }
+        if let Ok(line) = std::str::from_utf8(line) {
+            rows.decoder.count(line.len());
+            let value = column.map(|column| (column, Some(line)));
+            rows.decoder.push_texts(value.into_iter(), std::iter::empty(), &|| line.to_owned(), place)?;
+        } else {
+            let text = String::from_utf8_lossy(line).into_owned();
+            rows.decoder.malformed(&text, "the text is no UTF-8".to_owned(), place);
         }
         if !rows.hand_on(false)? {
             return Ok(());
@@ -300,6 +297,13 @@ fn csv(text: &mut dyn BufRead, reading: &Reading, consumer: &Consumer) -> Result
                     let place = (*place)?;
                     Some((place, (!layout.is_null(text, *quoted, place, null)).then_some(*text)))
                 });
+                if fields.len() == expected && layout.places.iter().all(Option::is_some) {
+                    rows.decoder.push_texts(typed, std::iter::empty(), &sample, place)?;
+                    if !rows.hand_on(false)? {
+                        return Ok(());
+                    }
+                    continue;
+                }
                 let extra: Vec<String> = (expected..fields.len()).map(unnamed).collect();
                 let names = layout.names.iter().map(String::as_str).chain(extra.iter().map(String::as_str));
                 let names: Vec<&str> = if layout.header {
@@ -310,7 +314,7 @@ fn csv(text: &mut dyn BufRead, reading: &Reading, consumer: &Consumer) -> Result
                 let further = names.into_iter().zip(&fields).enumerate().filter_map(|(at, (name, field))| {
                     let known = layout.places.get(at).is_some_and(Option::is_some);
                     let (text, quoted) = *field;
-                    let is_value = !(text.is_empty() && !quoted) && null != Some(text);
+                    let is_value = (quoted || !text.is_empty()) && null != Some(text);
                     (!known && is_value).then_some((name, text, at < expected))
                 });
                 rows.decoder.push_texts(typed, further, &sample, place)?;

@@ -41,7 +41,7 @@ pub(super) struct FileRef {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Files {
+struct Slice {
     root: String,
     files: Vec<FileRef>,
     /// They were there before the flow was, and are left out.
@@ -138,8 +138,8 @@ impl FileSource {
     pub async fn columns(call: &ReadFiles, recorded: Option<&SchemaRef>) -> Result<SchemaRef> {
         let options = FileOptions::new(call)?;
         match (&options.declared, recorded) {
-            (Some(columns), _) => complete(&options, schema_of(columns).fields().to_vec()),
-            (None, Some(recorded)) => complete(&options, recorded.fields().to_vec()),
+            (Some(columns), _) => complete(&options, schema_of(columns).fields()),
+            (None, Some(recorded)) => complete(&options, recorded.fields()),
             (None, None) => Ok(Self::open(&call.path, options, None).await?.schema()),
         }
     }
@@ -175,7 +175,7 @@ impl FileSource {
             .with("path", pattern)
             .help("declare them: read_files('..', schema => 'id BIGINT, ..')"));
         }
-        complete(&self.options, fields)
+        complete(&self.options, &fields)
     }
 
     fn full_path(&self, file: &FileRef) -> String {
@@ -255,7 +255,7 @@ impl FileSource {
 }
 
 /// The columns of a source: those that its files give, with the types that are hinted; then the rescue column.
-fn complete(options: &FileOptions, fields: Vec<FieldRef>) -> Result<SchemaRef> {
+fn complete(options: &FileOptions, fields: &[FieldRef]) -> Result<SchemaRef> {
     let mut fields: Vec<FieldRef> = fields.iter().map(|field| hinted(options, field)).collect();
     let more = options.hints.iter().map(|hint| hint.name.as_str());
     let listed = options.partition_columns.iter().flatten().map(String::as_str);
@@ -303,7 +303,7 @@ impl Source for FileSource {
         let root = self.root.clone();
         if !self.options.include_existing && !self.fixed && !taken::has_begun(progress) {
             let files = self.listed.to_vec();
-            return Ok(Some(encode(&Files { root, files, skipped: true })));
+            return Ok(Some(encode(&Slice { root, files, skipped: true })));
         }
         let mut files = Vec::new();
         let mut bytes: u64 = 0;
@@ -315,19 +315,19 @@ impl Source for FileSource {
             bytes = bytes.saturating_add(file.size);
             files.push(file.clone());
         }
-        Ok((!files.is_empty()).then(|| encode(&Files { root, files, skipped: false })))
+        Ok((!files.is_empty()).then(|| encode(&Slice { root, files, skipped: false })))
     }
 
     fn advance(&self, progress: Value, slice: &Value) -> Result<Value> {
         let mut progress = progress;
         self.check_root(taken::root(&progress)?)?;
-        let slice: Files = decode_value(slice)?;
+        let slice: Slice = decode_value(slice)?;
         taken::take(&mut progress, &slice.files, self.options.allow_overwrites);
         Ok(progress)
     }
 
     async fn read(&self, slice: &Value) -> Result<SourceStream> {
-        let slice: Files = decode_value(slice)?;
+        let slice: Slice = decode_value(slice)?;
         self.check_root(&slice.root)?;
         let files = if slice.skipped { Vec::new() } else { slice.files };
         let files = Arc::new(files);
@@ -354,11 +354,11 @@ impl Source for FileSource {
     }
 
     async fn available(&self) -> Result<Value> {
-        Ok(encode(&Files { root: self.root.clone(), files: self.listed.to_vec(), skipped: false }))
+        Ok(encode(&Slice { root: self.root.clone(), files: self.listed.to_vec(), skipped: false }))
     }
 
     fn fixed(&self, available: &Value) -> Result<Box<dyn Source>> {
-        let available: Files = decode_value(available)?;
+        let available: Slice = decode_value(available)?;
         self.check_root(&available.root)?;
         Ok(Box::new(Self { listed: Arc::new(available.files), fixed: true, ..self.clone() }))
     }

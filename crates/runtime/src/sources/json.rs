@@ -48,6 +48,7 @@ impl<'a> Json<'a> {
     }
 
     /// The value of a field, where it is an object that has it.
+    #[cfg(test)]
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         self.fields()?.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value)
     }

@@ -84,9 +84,7 @@ impl Kind {
         // 007 is a name rather than a number: its zeros must not get lost.
         let padded = digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
         let numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-        if text.is_empty() {
-            Self::Text
-        } else if scalars::boolean(text).is_ok() {
+        if scalars::boolean(text).is_ok() {
             Self::Boolean
         } else if numeric && !padded && digits.bytes().all(|b| b.is_ascii_digit()) {
             if scalars::integer::<i64>(text).is_ok() { Self::Integer } else { Self::Text }

@@ -51,6 +51,7 @@ pub enum Evolution {
 
 /// Options of `read_files`, checked.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option that the user sets to true or false")]
 pub struct FileOptions {
     /// Encoding.
     pub(crate) format: FileFormat,

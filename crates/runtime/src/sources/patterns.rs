@@ -126,19 +126,27 @@ fn alternatives(pattern: &str) -> Option<Vec<String>> {
         if done.len() + open.len() > MOST {
             return None;
         }
-        let Some((from, to, parts)) = first_braces(&text)? else {
+        let Braces { from, to, parts } = first_braces(&text)?;
+        if parts.is_empty() {
             done.push(text);
             continue;
-        };
+        }
         let (before, after) = (text.get(..from)?, text.get(to..)?);
         open.extend(parts.iter().rev().map(|part| format!("{before}{part}{after}")));
     }
     Some(done)
 }
 
-/// Where the first braces begin and end, and what stands between their commas. `None` outside: they do not match.
-#[expect(clippy::type_complexity, reason = "a place and its parts, used once")]
-fn first_braces(text: &str) -> Option<Option<(usize, usize, Vec<String>)>> {
+/// Where braces begin and end, and what stands between their commas; no parts where there are none.
+#[derive(Default)]
+struct Braces {
+    from: usize,
+    to: usize,
+    parts: Vec<String>,
+}
+
+/// The first braces of a text; `None` where they do not match.
+fn first_braces(text: &str) -> Option<Braces> {
     let (mut from, mut depth, mut class) = (None, 0_usize, false);
     let mut parts = vec![String::new()];
     for (at, c) in text.char_indices() {
@@ -156,7 +164,7 @@ fn first_braces(text: &str) -> Option<Option<(usize, usize, Vec<String>)>> {
             '}' if !class => {
                 depth = depth.checked_sub(1)?;
                 if depth == 0 {
-                    return Some(Some((from?, at + 1, parts)));
+                    return Some(Braces { from: from?, to: at + 1, parts });
                 }
             }
             ',' if depth == 1 && !class => {
@@ -169,7 +177,7 @@ fn first_braces(text: &str) -> Option<Option<(usize, usize, Vec<String>)>> {
             parts.last_mut()?.push(c);
         }
     }
-    if depth == 0 { Some(None) } else { None }
+    (depth == 0).then(Braces::default)
 }
 
 #[cfg(test)]
@@ -198,8 +206,12 @@ mod tests {
             ("x[{,}]y", &["x{y", "x,y"], &["xy"]),
         ] {
             let pattern = pattern(rest);
-            meant.iter().for_each(|path| assert!(pattern.matches(path), "{rest} means {path}"));
-            not.iter().for_each(|path| assert!(!pattern.matches(path), "{rest} does not mean {path}"));
+            for path in meant {
+                assert!(pattern.matches(path), "{rest} means {path}");
+            }
+            for path in not {
+                assert!(!pattern.matches(path), "{rest} does not mean {path}");
+            }
         }
     }
 

@@ -170,7 +170,7 @@ pub(crate) fn micros(text: &str, formats: &Formats) -> Exactly<i64> {
 
 fn whole_micros(at: NaiveDateTime) -> Exactly<i64> {
     let at = at.and_utc();
-    if at.timestamp_subsec_nanos() % 1000 != 0 {
+    if !at.timestamp_subsec_nanos().is_multiple_of(1000) {
         return Err("6 digits behind the point are kept".to_owned());
     }
     Ok(at.timestamp_micros())
@@ -235,7 +235,7 @@ pub(crate) fn pattern(option: &str, pattern: &str) -> RuntimeResult<String> {
             translated.pop();
             translated.push_str("%.f");
         } else if part == "%f" {
-            translated.push_str(&format!("%{count}f"));
+            translated.extend(["%", count.to_string().as_str(), "f"]);
         } else {
             translated.push_str(part);
         }
