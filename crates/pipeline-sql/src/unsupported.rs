@@ -8,8 +8,7 @@ use std::{collections::BTreeSet, fmt, ops::Range};
 use crate::error::Problem;
 
 /// What the runtime does not execute yet.
-const NOT_YET: &[Feature] =
-    &[Feature::PartitionedBy, Feature::ClusterBy, Feature::MaterializedView, Feature::Sink];
+const NOT_YET: &[Feature] = &[Feature::PartitionedBy, Feature::ClusterBy];
 
 /// A part of the language that a release may parse without executing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

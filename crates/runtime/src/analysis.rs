@@ -7,11 +7,14 @@ mod cdc;
 mod expected;
 mod snapshot;
 mod targets;
+mod view;
 
 pub(crate) use cdc::{
     CdcWork, DELETE, RETRACT, SEQUENCE, SYSTEM_SEQUENCE, TRUNCATE, VALID_TO, change_rows, check_row_by_row,
 };
 pub(crate) use snapshot::SnapshotInput;
+
+pub(crate) use view::{ViewWork, signed};
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,6 +32,7 @@ use crate::{
     flow_run,
     properties::Properties,
     query::{self, Inputs, SourceInput, foreign},
+    sinks::{Registered, SinkPlan},
     snapshots::SnapshotProvider,
     sources::{
         FileSource, Source, TableSource, kafka,
@@ -44,6 +48,10 @@ pub(crate) enum Work {
     Append,
     /// Applies them as changes.
     Cdc(Box<CdcWork>),
+    /// Gives them to a place outside of the pipeline.
+    Sink(SinkPlan),
+    /// Puts them in the place of all that the target holds.
+    View(Box<ViewWork>),
 }
 
 /// A flow, understood.
@@ -83,6 +91,8 @@ pub(crate) struct Place<'a> {
     pub(crate) format: &'a dyn TableFormat,
     /// Code that gives snapshots, by flow.
     pub(crate) snapshots: &'a SnapshotProviders,
+    /// Code that takes the rows of sinks.
+    pub(crate) sinks: &'a Registered,
 }
 
 /// Analyses every flow of a pipeline.
@@ -140,6 +150,9 @@ async fn analyse_flow(
     if let FlowKind::Snapshot(snapshot) = &flow.kind {
         return analyse_snapshot(definition, flow, snapshot, tables, place).await;
     }
+    if let FlowKind::Complete { query } = &flow.kind {
+        return view::analyse(definition, flow, query, tables, place).await;
+    }
     let read = flow.query().ok_or_else(|| Error::new(ErrorKind::Internal, "the flow has no query"))?;
     let source = query::source_of(definition, read)?;
     let mut inferred = false;
@@ -188,20 +201,20 @@ async fn analyse_flow(
     query::check_batchable(rows.logical_plan(), &inputs)?;
     let (table, properties) = target_of(definition, flow, place)?;
     match &flow.kind {
-        FlowKind::Append { .. } => {
+        FlowKind::Append { .. } | FlowKind::Update { .. } => {
             properties.check_append()?;
             let rows = Arc::new(storable(rows.schema().as_arrow()));
             let target = append_target(table, &rows)?;
-            let judged = Arc::clone(&target);
+            let sink = SinkPlan::of(definition, &flow.target, place.sinks, place.format.name())?;
             Ok(FlowAnalysis {
                 source,
                 source_schema,
                 inferred,
                 rows,
-                work: Work::Append,
+                work: sink.map_or(Work::Append, Work::Sink),
+                judged: Arc::clone(&target),
                 snapshot: None,
                 target,
-                judged,
                 properties,
             })
         }
@@ -224,7 +237,7 @@ async fn analyse_flow(
                 properties,
             })
         }
-        FlowKind::Snapshot(_) | FlowKind::Update { .. } | FlowKind::Complete { .. } => {
+        FlowKind::Snapshot(_) | FlowKind::Complete { .. } => {
             Err(Error::new(ErrorKind::Unsupported, "not supported yet: this kind of flow"))
         }
     }

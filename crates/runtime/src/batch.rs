@@ -318,6 +318,38 @@ pub(crate) async fn append<'a>(
     Err(busy_target())
 }
 
+/// Puts rows in the place of all that a table holds. `rows` is called once an attempt; `change` says how they come.
+pub(crate) async fn replace<'a>(
+    table: &dyn Table,
+    writer: &Writer,
+    number: u64,
+    rows: &(dyn Fn() -> BoxFuture<'a, Result<SourceStream>> + Send + Sync),
+    change: &(dyn Fn(BatchStream) -> TableChange + Send + Sync),
+) -> Result<BatchOutcome> {
+    let mut outcome = BatchOutcome::default();
+    for _ in 0..ATTEMPTS {
+        let base = table.snapshot().await?;
+        if base.last_batch(&writer.id).is_some_and(|last| last >= number) {
+            return Ok(BatchOutcome { landed_before: true, ..BatchOutcome::default() });
+        }
+        let stamp = writer.stamp(number, base.state_version());
+        let failure = Failure::default();
+        let change = change(failure.watch(rows().await?));
+        match table.commit(base.as_ref(), change, &stamp).await.map_err(|error| failure.or(error))? {
+            CommitOutcome::Committed(committed) => {
+                outcome.counts.upserted = committed.rows_written;
+                outcome.committed = Some(committed);
+                return Ok(outcome);
+            }
+            CommitOutcome::AlreadyApplied { .. } => {
+                return Ok(BatchOutcome { landed_before: true, ..BatchOutcome::default() });
+            }
+            CommitOutcome::Conflict { .. } => outcome.conflicts += 1,
+        }
+    }
+    Err(busy_target())
+}
+
 pub(crate) fn busy_target() -> Error {
     Error::new(
         ErrorKind::Unavailable,

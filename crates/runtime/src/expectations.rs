@@ -7,7 +7,9 @@
 
 mod quarantine;
 
-pub(crate) use quarantine::{Dropped, Quarantine, columns as quarantine_columns};
+pub(crate) use quarantine::{
+    Dropped, Quarantine, columns as quarantine_columns, definition as quarantine_definition,
+};
 
 use std::sync::Arc;
 

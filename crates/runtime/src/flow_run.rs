@@ -9,7 +9,9 @@ mod change;
 mod checks;
 mod images;
 mod open;
+mod sink;
 mod snapshot;
+mod view;
 
 use std::sync::Arc;
 
@@ -27,7 +29,7 @@ pub(crate) use change::side_state;
 pub(crate) use open::{definition_of, new_source, open_source};
 
 use crate::{
-    analysis::FlowAnalysis,
+    analysis::{FlowAnalysis, Work},
     batch::BatchOutcome,
     clock::rfc3339,
     error::{Error, ErrorKind, Result},
@@ -79,7 +81,7 @@ struct Input<'a> {
     context: &'a Context,
     flow: &'a FlowDefinition,
     analysis: &'a FlowAnalysis,
-    source: Box<dyn Source>,
+    source: Box<dyn Source + 'a>,
 }
 
 impl Input<'_> {
@@ -168,6 +170,10 @@ impl<'a> FlowRun<'a> {
             }
             other => other,
         };
+        if matches!(self.input.analysis.work, Work::View(_)) && self.report.batches == 0 && result.is_ok() {
+            let notice = "nothing that it reads has changed: it was not computed again";
+            self.report.notice.get_or_insert_with(|| notice.to_owned());
+        }
         self.report.elapsed = clock.now().saturating_sub(started);
         (self.report, result)
     }
@@ -222,7 +228,7 @@ impl<'a> FlowRun<'a> {
         context.pause(analysis.properties.trigger_interval.unwrap_or(context.trigger_interval)).await;
         // The versions of snapshots are asked for anew whenever one is wanted.
         if analysis.snapshot.is_none() {
-            self.input.source = open_source(context.format.as_ref(), analysis).await?;
+            self.input.source = new_source(context, flow, analysis).await?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@
 //! | `flow_run` | one flow, batch by batch, from where it stopped |
 //! | `batch` | one micro-batch into its target, exactly once |
 //! | [`handoff`] | how a target's seed and its live feed meet, key by key |
+//! | [`sinks`] | where rows go that leave the pipeline |
 //! | [`sources`] | replayable input: files, tables |
 //! | [`snapshots`] | complete images that a Rust program gives |
 //! | `query`, `relation` | a flow's query over one slice of its source, run by `DataFusion`; questions asked of tables |
@@ -46,6 +47,7 @@ mod relation;
 pub mod report;
 mod retention;
 mod settings;
+pub mod sinks;
 pub mod snapshots;
 pub mod sources;
 pub mod standing;

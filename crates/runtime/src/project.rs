@@ -20,13 +20,14 @@ use tokio::sync::{Semaphore, mpsc};
 use tracing::{Instrument, info_span};
 
 use crate::{
-    analysis::{self, Analysis, Place, SnapshotProviders, Work},
+    analysis::{self, Analysis, FlowAnalysis, Place, SnapshotProviders, Work},
     clock::{Clock, SystemClock, rfc3339},
     error::{Error, ErrorKind, Result},
     events::{self, EventLog},
     query::ask,
     report::{NoObserver, Observer, UpdateReport},
     settings::{self, Settings},
+    sinks::{self, BatchSink, Registered, SinkPlan},
     snapshots::SnapshotProvider,
     state::{Lease, Register, engine_path},
     update::{Context, Update},
@@ -64,6 +65,7 @@ pub struct Project {
     mode: Mode,
     interactive: bool,
     snapshots: SnapshotProviders,
+    sinks: Registered,
 }
 
 impl fmt::Debug for Project {
@@ -91,7 +93,7 @@ pub struct FlowOutline {
     pub flow: String,
     /// Its target.
     pub target: String,
-    /// What it does: `append`, or the shape of its target.
+    /// What it does: `append`, `sink`, `materialized view`, or the shape of its target.
     pub kind: String,
     /// Keys of a CDC flow.
     pub keys: Vec<String>,
@@ -133,6 +135,7 @@ impl Project {
         for query in queries(&mut definition) {
             resolve_paths(query, folders);
         }
+        resolve_sinks(&mut definition, folders);
         Self {
             name: name.to_owned(),
             definition,
@@ -143,6 +146,7 @@ impl Project {
             mode: Mode::Triggered,
             interactive: false,
             snapshots: SnapshotProviders::new(),
+            sinks: Registered::default(),
         }
     }
 
@@ -163,6 +167,13 @@ impl Project {
     #[must_use]
     pub fn with_snapshots(mut self, flow: &str, provider: Arc<dyn SnapshotProvider>) -> Self {
         self.snapshots.insert(flow.to_owned(), provider);
+        self
+    }
+
+    /// Gives the batches of the flows into the sink `name`, which the pipeline declares USING foreachBatch, to `sink`.
+    #[must_use]
+    pub fn with_sink(mut self, name: &str, sink: Arc<dyn BatchSink>) -> Self {
+        self.sinks.insert(name, sink);
         self
     }
 
@@ -197,10 +208,12 @@ impl Project {
         let graph = self.definition.graph_for(self.mode).map_err(|errors| {
             errors.into_iter().map(|e| Error::new(ErrorKind::Definition, e.to_string())).collect::<Vec<_>>()
         })?;
+        sinks::check_registered(&self.definition, &self.sinks).map_err(|error| vec![error])?;
         let place = Place {
             store: &self.storage.store,
             format: self.storage.format.as_ref(),
             snapshots: &self.snapshots,
+            sinks: &self.sinks,
         };
         let analysis = analysis::analyse(&self.definition, &graph, place).await;
         Ok((graph, analysis))
@@ -229,8 +242,8 @@ impl Project {
             let name = flow.name().to_owned();
             match analysed.remove(&name) {
                 Some(Ok(understood)) => {
-                    if let Err(error) = self.storage.format.check_schema(&understood.target) {
-                        errors.push(Error::from(error).with("flow", &name));
+                    if let Err(error) = check_columns(self.storage.format.as_ref(), &understood) {
+                        errors.push(error.with("flow", &name));
                     }
                     flows.push(FlowOutline {
                         target: flow.target().to_owned(),
@@ -238,10 +251,12 @@ impl Project {
                         asked: Asked::of(flow, &request),
                         kind: match &understood.work {
                             Work::Append => "append".to_owned(),
+                            Work::Sink(_) => "sink".to_owned(),
+                            Work::View(_) => "materialized view".to_owned(),
                             Work::Cdc(cdc) => cdc.spec.stored_as().to_string(),
                         },
                         keys: match &understood.work {
-                            Work::Append => Vec::new(),
+                            Work::Append | Work::Sink(_) | Work::View(_) => Vec::new(),
                             Work::Cdc(cdc) => cdc.spec.key_names().into_iter().map(str::to_owned).collect(),
                         },
                         columns: columns(&understood.target),
@@ -320,6 +335,7 @@ impl Project {
             trigger_interval: settings.trigger_interval,
             batches: Semaphore::new(settings.scheduler.permits()),
             progress,
+            sinks: self.sinks.clone(),
         });
         let span = info_span!("update", pipeline = %self.name, id = lease.epoch);
         let attempts = attempts(&context, (graph, request), settings, analysis, &mut told);
@@ -399,6 +415,14 @@ async fn pipeline_name(store: &Arc<dyn ObjectStore>, name: &str) -> Result<Strin
     Ok(name.to_owned())
 }
 
+/// Refuses columns that the flow's target can't hold. Files and code hold what they are given.
+fn check_columns(format: &dyn TableFormat, flow: &FlowAnalysis) -> Result<()> {
+    match &flow.work {
+        Work::Sink(SinkPlan::Files(_) | SinkPlan::Code(_)) => Ok(()),
+        _ => Ok(format.check_schema(&flow.target)?),
+    }
+}
+
 /// Errors of the definition stop an update before it starts; other errors are those of one flow.
 fn split_definition_errors(analysis: Analysis) -> (Vec<Error>, Analysis) {
     let is_definition =
@@ -440,6 +464,18 @@ fn resolve_paths(query: &mut FlowQuery, folders: &[PathBuf]) {
             continue;
         }
         if let Some(folder) = folders.get(input.span.file) {
+            *path = folder.join(path.trim_start_matches("./")).to_string_lossy().into_owned();
+        }
+    }
+}
+
+/// Paths of sinks start from the pipeline's file, as those of `read_files` do.
+fn resolve_sinks(definition: &mut PipelineDefinition, folders: &[PathBuf]) {
+    for dataset in &mut definition.datasets {
+        let DatasetDefinition::Sink(sink) = dataset else { continue };
+        let Some(folder) = folders.get(sink.span.file) else { continue };
+        let paths = sink.options.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case("path"));
+        for (_, path) in paths.filter(|(_, path)| !FsPath::new(path).is_absolute() && !path.contains("://")) {
             *path = folder.join(path.trim_start_matches("./")).to_string_lossy().into_owned();
         }
     }

@@ -16,7 +16,7 @@ mod named;
 mod whole;
 
 pub(crate) use hidden::wants_metadata;
-pub(crate) use whole::Whole;
+pub(crate) use whole::{InputVersion, Whole};
 
 use std::{
     collections::BTreeMap,
@@ -360,7 +360,7 @@ fn reads_source(plan: &LogicalPlan, source: &Arc<dyn TableProvider>) -> Result<b
             ErrorKind::Unsupported,
             format!("a flow takes its source batch by batch, so its query can't hold {what}"),
         )
-        .help("project, filter, and join with tables; compute aggregates from the table that the flow fills"))
+        .help("flows project, filter, and join with tables; compute this from the table that the flow fills, in a materialized view: CREATE MATERIALIZED VIEW .. AS SELECT .."))
     };
     let mut within_subqueries = false;
     plan.apply_subqueries(|subquery| {

@@ -13,10 +13,11 @@ use strandline_pipeline_sql::FlowDefinition;
 use strandline_table_formats::contract::{CommitOutcome, TableChange, WriterId};
 
 use crate::{
-    analysis::FlowAnalysis,
+    analysis::{FlowAnalysis, Work},
     batch::{ATTEMPTS, Writer, busy_target},
     clock::rfc3339,
     error::{Error, ErrorKind, Result},
+    expectations::{quarantine_columns, quarantine_definition},
     flow_run::{definition_of, new_source, side_state},
     state::{FlowState, Register, engine_path},
     update::Context,
@@ -148,7 +149,7 @@ async fn empty(context: &Context, table: &TableToEmpty, analyses: &Analyses) -> 
     for _ in 0..ATTEMPTS {
         let base = stored.snapshot().await?;
         if base.last_batch(&writer.id).is_some() {
-            return empty_quarantine(context, analysis, &writer).await;
+            return empty_quarantine(context, &table.table, analysis, &writer).await;
         }
         let version = match spec {
             Some(_) => side.write_empty(base.state_version()).await?,
@@ -158,7 +159,7 @@ async fn empty(context: &Context, table: &TableToEmpty, analyses: &Analyses) -> 
         let change = TableChange::Replace { definition: Box::new(definition.clone()), rows };
         match stored.commit(base.as_ref(), change, &writer.stamp(0, version)).await? {
             CommitOutcome::Committed(_) | CommitOutcome::AlreadyApplied { .. } => {
-                return empty_quarantine(context, analysis, &writer).await;
+                return empty_quarantine(context, &table.table, analysis, &writer).await;
             }
             CommitOutcome::Conflict { .. } => {}
         }
@@ -166,17 +167,29 @@ async fn empty(context: &Context, table: &TableToEmpty, analyses: &Analyses) -> 
     Err(busy_target())
 }
 
-/// The rows that the table's constraints dropped will be dropped again.
-async fn empty_quarantine(context: &Context, analysis: &FlowAnalysis, writer: &Writer) -> Result<()> {
+/// What the table's constraints dropped belongs to the rows that are cleared.
+async fn empty_quarantine(
+    context: &Context,
+    of: &str,
+    analysis: &FlowAnalysis,
+    writer: &Writer,
+) -> Result<()> {
     let Some(name) = &analysis.properties.quarantine else { return Ok(()) };
-    let Some(table) = context.format.open(name).await? else { return Ok(()) };
+    let Some(stored) = context.format.open(name).await? else { return Ok(()) };
+    let sequence = match &analysis.work {
+        Work::Cdc(work) => Some(work.spec.sequence_type()),
+        Work::Append | Work::View(_) | Work::Sink(_) => None,
+    };
+    let definition = quarantine_definition(of, quarantine_columns(&analysis.judged, sequence)?);
     for _ in 0..ATTEMPTS {
-        let base = table.snapshot().await?;
+        let base = stored.snapshot().await?;
         if base.last_batch(&writer.id).is_some() {
             return Ok(());
         }
         let stamp = writer.stamp(0, base.state_version());
-        match table.commit(base.as_ref(), TableChange::Empty, &stamp).await? {
+        let rows = stream::empty().boxed();
+        let change = TableChange::Replace { definition: Box::new(definition.clone()), rows };
+        match stored.commit(base.as_ref(), change, &stamp).await? {
             CommitOutcome::Committed(_) | CommitOutcome::AlreadyApplied { .. } => return Ok(()),
             CommitOutcome::Conflict { .. } => {}
         }
@@ -209,6 +222,10 @@ async fn check_source(context: &Context, flow: &str, once: bool, analyses: &Anal
             "a flow that would run again can't be understood, so nothing is cleared",
         )
     })?;
+    if matches!(analysis.work, Work::View(_)) {
+        // It reads what is there, and has nothing that only it remembers.
+        return Ok(());
+    }
     let defined = context.definition.flows.iter().find(|defined| defined.name == flow);
     let defined = defined.ok_or_else(|| Error::new(ErrorKind::Internal, "the flow is not defined"))?;
     let source = match new_source(context, defined, analysis).await {

@@ -191,6 +191,13 @@ impl FlowReport {
         self.past_beliefs_rewritten += before.past_beliefs_rewritten;
         self.conflicts += before.conflicts;
         self.bytes_written += before.bytes_written;
+        if let Some(rows) = before.output_rows {
+            *self.output_rows.get_or_insert(0) += rows;
+        }
+        if let Some(quality) = &before.data_quality {
+            let later = self.data_quality.replace(quality.clone());
+            later.iter().for_each(|later| self.add_quality(later));
+        }
         self.elapsed += before.elapsed;
         self.notice = self.notice.take().or_else(|| before.notice.clone());
     }

@@ -19,6 +19,8 @@ use crate::{
 
 /// Property that holds the [`Recorded`] meaning of a CDC target.
 const PROPERTY: &str = "strandline.cdc";
+/// Property of a table that is a materialized view.
+const VIEW: &str = "strandline.materialized_view";
 const FORMAT: u32 = 2;
 
 /// What the history of a CDC target was built with: its [`Definition`], fact by fact.
@@ -126,11 +128,12 @@ pub(crate) async fn append_target(
     about: About,
 ) -> Result<Arc<dyn Table>> {
     if let Some(table) = format.open(name).await? {
-        if table.snapshot().await?.properties().contains_key(PROPERTY) {
-            return Err(Error::new(
-                ErrorKind::State,
-                "the table is a CDC target, it does not take appended rows",
-            ));
+        let snapshot = table.snapshot().await?;
+        for (property, what) in [(PROPERTY, "a CDC target"), (VIEW, "a materialized view")] {
+            if snapshot.properties().contains_key(property) {
+                let message = format!("the table is {what}, it does not take appended rows");
+                return Err(Error::new(ErrorKind::State, message).with("table", name));
+            }
         }
         return Ok(table);
     }
@@ -180,6 +183,32 @@ pub(crate) fn cdc_definition(spec: &CdcSpec, about: About) -> Result<TableDefini
 pub(crate) fn append_definition(schema: &SchemaRef, about: About) -> TableDefinition {
     let About { properties, comment, .. } = about;
     TableDefinition { schema: Arc::clone(schema), keys: Vec::new(), properties, comment }
+}
+
+/// What a new table of a materialized view is.
+pub(crate) fn view_definition(schema: &SchemaRef, about: About) -> TableDefinition {
+    let About { mut properties, comment, .. } = about;
+    properties.insert(VIEW.to_owned(), true.to_string());
+    TableDefinition { schema: Arc::clone(schema), keys: Vec::new(), properties, comment }
+}
+
+/// Opens or creates the table of a materialized view.
+pub(crate) async fn view_target(
+    format: &dyn TableFormat,
+    name: &str,
+    definition: &TableDefinition,
+) -> Result<Arc<dyn Table>> {
+    let Some(table) = format.open(name).await? else {
+        return create(format, name, definition.clone()).await;
+    };
+    if !table.snapshot().await?.properties().contains_key(VIEW) {
+        let message = "the table exists and is no materialized view: its rows would be replaced";
+        return Err(Error::new(ErrorKind::State, message)
+            .with("table", name)
+            .help("give the view another name, or drop the table"));
+    }
+    format.check_schema(&definition.schema)?;
+    Ok(table)
 }
 
 async fn create(format: &dyn TableFormat, name: &str, definition: TableDefinition) -> Result<Arc<dyn Table>> {

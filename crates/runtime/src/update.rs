@@ -37,6 +37,7 @@ use crate::{
     report::{FlowReport, FlowStatus, Observer, UpdateReport},
     retention,
     settings::Settings,
+    sinks::Registered,
 };
 
 /// What every flow of an update needs.
@@ -60,6 +61,8 @@ pub(crate) struct Context {
     /// Where flows of a continuous pipeline tell that they have taken in all that there was.
     pub(crate) progress: UnboundedSender<String>,
     pub(crate) snapshots: SnapshotProviders,
+    /// Code that takes the rows of sinks.
+    pub(crate) sinks: Registered,
 }
 
 /// The longest time for which a stop goes unnoticed.
@@ -109,7 +112,12 @@ impl Context {
     }
 
     pub(crate) async fn analyse(&self, graph: &Graph) -> Analysis {
-        let place = Place { store: &self.store, format: self.format.as_ref(), snapshots: &self.snapshots };
+        let place = Place {
+            store: &self.store,
+            format: self.format.as_ref(),
+            snapshots: &self.snapshots,
+            sinks: &self.sinks,
+        };
         analysis::analyse(&self.definition, graph, place).await
     }
 }

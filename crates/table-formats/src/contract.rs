@@ -167,6 +167,15 @@ pub trait TableFormat: fmt::Debug + Send + Sync {
         let message = format!("tables of format {} lie in no place of their own", self.name());
         Err(Error::new(ErrorKind::Unsupported, message).with("path", path))
     }
+    /// The same format in a folder of the machine, which is made where it does not exist: its tables are the folders
+    /// within. For tables that are filled outside of the pipeline's storage.
+    ///
+    /// # Errors
+    /// `Unsupported` when the format has no tables elsewhere, or the folder can't be made.
+    fn in_folder(&self, folder: &std::path::Path) -> Result<Arc<dyn TableFormat>> {
+        let message = format!("tables of format {} lie in no place of their own", self.name());
+        Err(Error::new(ErrorKind::Unsupported, message).with("path", folder.display().to_string()))
+    }
 }
 
 /// A table that flows maintain.

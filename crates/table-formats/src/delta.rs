@@ -31,6 +31,7 @@ use object_store::{ObjectStore, local::LocalFileSystem, path::Path};
 use url::Url;
 
 use crate::{
+    DurableLocal,
     contract::{Result, Table, TableDefinition, TableFormat},
     error::{Error, ErrorKind},
     lake::{LakeOptions, LakeTable},
@@ -144,6 +145,14 @@ impl TableFormat for DeltaFormat {
         let table = LakeTable::new(Arc::new(metadata), self.options);
         table.snapshot().await.map_err(|e| e.with("path", path))?;
         Ok(Some(Arc::new(table)))
+    }
+
+    fn in_folder(&self, folder: &std::path::Path) -> Result<Arc<dyn TableFormat>> {
+        let store = DurableLocal::new(folder).map_err(|e| {
+            let message = "the folder can't be made, or not be written to";
+            Error::new(ErrorKind::Unsupported, message).with("path", folder.display().to_string()).because(e)
+        })?;
+        Ok(Arc::new(Self::new(Arc::new(store), Path::default()).with_options(self.options)))
     }
 
     async fn list(&self) -> Result<Vec<String>> {

@@ -110,6 +110,10 @@ impl TableFormat for FaultyFormat {
     async fn open_path(&self, path: &str) -> Result<Option<Arc<dyn Table>>> {
         self.inner.open_path(path).await
     }
+
+    fn in_folder(&self, folder: &std::path::Path) -> Result<Arc<dyn TableFormat>> {
+        self.inner.in_folder(folder)
+    }
 }
 
 #[derive(Debug)]

@@ -37,7 +37,7 @@ fn columns(writers: &[&FlowDefinition], flows: &Flows) -> Option<SchemaRef> {
         let Some(Ok(analysis)) = flows.get(&writer.name) else { continue };
         let own = match &analysis.work {
             Work::Cdc(cdc) => cdc.spec.kept_schema(),
-            Work::Append => &analysis.target,
+            Work::Append | Work::View(_) | Work::Sink(_) => &analysis.target,
         };
         columns = Some(columns.map_or_else(|| Arc::clone(own), |known| union(&known, own)));
     }
@@ -66,7 +66,7 @@ fn check_flow(
     check_quarantine(definition, table, quarantine).map_err(|error| error.with("table", &table.name))?;
     let sequence = match &analysis.work {
         Work::Cdc(cdc) => Some(cdc.spec.sequence_type()),
-        Work::Append => None,
+        Work::Append | Work::View(_) | Work::Sink(_) => None,
     };
     quarantine_columns(&analysis.judged, sequence).map(drop)
 }

@@ -1,18 +1,28 @@
 //! What does a flow need before its first batch? Its source, and its target as it is or new.
 
-use std::sync::Arc;
+use std::{path::Path as FsPath, sync::Arc};
 
 use strandline_cdc_core::CdcSpec;
 use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, FlowKind};
 use strandline_table_formats::contract::{TableDefinition, TableFormat, WriterId};
 
-use super::{Input, Taker, append::Append, change::Change, checks::Checks, images, snapshot::Snapshot};
+use super::{
+    Input, Taker,
+    append::Append,
+    change::Change,
+    checks::Checks,
+    images,
+    sink::Code,
+    snapshot::Snapshot,
+    view::{View, ViewSource},
+};
 use crate::{
     analysis::{FlowAnalysis, Work},
     batch::Writer,
     error::{Error, ErrorKind, Result},
     query::{SourceInput, TableOptions, foreign},
     retention,
+    sinks::{FileSink, SinkPlan},
     sources::{FileOptions, FileSource, Source, StreamOptions, TableSource, kafka},
     state::FlowState,
     target::{self, About},
@@ -29,6 +39,10 @@ pub(crate) fn definition_of<'a>(
     match &analysis.work {
         Work::Cdc(work) => Ok((target::cdc_definition(&work.spec, about)?, Some(&work.spec))),
         Work::Append => Ok((target::append_definition(&analysis.target, about), None)),
+        Work::View(_) => Ok((target::view_definition(&analysis.target, about), None)),
+        Work::Sink(_) => {
+            Err(Error::new(ErrorKind::Internal, "a sink is no table").with("sink", &flow.target))
+        }
     }
 }
 
@@ -48,9 +62,12 @@ pub(super) async fn taker<'a>(input: &Input<'a>, incarnation: u64) -> Result<Box
     let id = WriterId { pipeline: context.pipeline.clone(), flow: flow.name.clone(), incarnation };
     let writer = Writer { id, epoch: context.epoch };
     let format = context.format.as_ref();
+    if let Work::Sink(plan) = &analysis.work {
+        return sink(input, plan, writer).await.map_err(|error| error.with("sink", &flow.target));
+    }
     // Two flows of one target must not both create it.
     let turn = context.turn(&flow.target).lock_owned().await;
-    if format.open(&flow.target).await?.is_none() {
+    if !matches!(analysis.work, Work::View(_)) && format.open(&flow.target).await?.is_none() {
         check_never_filled(context, &flow.target).await?;
     }
     match (&analysis.work, &flow.kind) {
@@ -74,6 +91,12 @@ pub(super) async fn taker<'a>(input: &Input<'a>, incarnation: u64) -> Result<Box
             let change = Change::new(context, &flow.target, spec, table, writer, None);
             let rules = analysis.properties.snapshot_rules();
             Ok(Box::new(Snapshot::new(change, snapshot, rules, incarnation)))
+        }
+        (Work::View(work), _) => {
+            let definition = target::view_definition(&analysis.target, about);
+            let table = target::view_target(format, &flow.target, &definition).await?;
+            let checks = Checks::open(input, &analysis.judged, None, &writer).await?;
+            Ok(Box::new(View { table, writer, checks, definition, work }))
         }
         _ => {
             let table = target::append_target(format, &flow.target, &analysis.target, about).await?;
@@ -99,31 +122,54 @@ async fn check_never_filled(context: &Context, target: &str) -> Result<()> {
 }
 
 /// Opens what a flow takes, slice by slice, to go on from `state`.
-pub(super) async fn source(
-    context: &Context,
-    flow: &FlowDefinition,
-    analysis: &FlowAnalysis,
+pub(super) async fn source<'a>(
+    context: &'a Context,
+    flow: &'a FlowDefinition,
+    analysis: &'a FlowAnalysis,
     state: &FlowState,
-) -> Result<Box<dyn Source>> {
+) -> Result<Box<dyn Source + 'a>> {
     match &analysis.snapshot {
         Some(input) => {
             let images = images::open(context, flow, analysis, input)?;
             images.check_recorded(state).await?;
             Ok(Box::new(images))
         }
-        None => open_source(context.format.as_ref(), analysis).await,
+        None => new_source(context, flow, analysis).await,
     }
 }
 
 /// Opens what a flow takes, slice by slice, to begin anew.
-pub(crate) async fn new_source(
-    context: &Context,
-    flow: &FlowDefinition,
-    analysis: &FlowAnalysis,
-) -> Result<Box<dyn Source>> {
-    match &analysis.snapshot {
-        Some(input) => Ok(Box::new(images::open(context, flow, analysis, input)?)),
-        None => open_source(context.format.as_ref(), analysis).await,
+pub(crate) async fn new_source<'a>(
+    context: &'a Context,
+    flow: &'a FlowDefinition,
+    analysis: &'a FlowAnalysis,
+) -> Result<Box<dyn Source + 'a>> {
+    match (&analysis.snapshot, &analysis.work) {
+        (Some(input), _) => Ok(Box::new(images::open(context, flow, analysis, input)?)),
+        (None, Work::View(work)) => Ok(Box::new(ViewSource::new(context, &flow.target, work))),
+        (None, _) => open_source(context.format.as_ref(), analysis).await,
+    }
+}
+
+/// Opens a sink.
+async fn sink(input: &Input<'_>, plan: &SinkPlan, writer: Writer) -> Result<Box<dyn Taker>> {
+    match plan {
+        SinkPlan::Code(code) => Ok(Box::new(Code { sink: Arc::clone(code), writer: writer.id })),
+        SinkPlan::Files(options) => Ok(Box::new(FileSink::open(options, &writer.id)?)),
+        SinkPlan::Table(path) => {
+            let path = FsPath::new(path);
+            let name = path.file_name().and_then(|name| name.to_str());
+            let (Some(folder), Some(name)) = (path.parent(), name) else {
+                return Err(Error::new(ErrorKind::Definition, "the path of a table sink names no folder")
+                    .with("path", path.display()));
+            };
+            let format = input.context.format.in_folder(folder)?;
+            let columns = &input.analysis.target;
+            let turn = input.context.turn(&input.flow.target).lock_owned().await;
+            let table = target::append_target(format.as_ref(), name, columns, About::default()).await?;
+            drop(turn);
+            Ok(Box::new(Append::new(table, writer, None)))
+        }
     }
 }
 

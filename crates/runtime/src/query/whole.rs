@@ -7,21 +7,31 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_schema::SchemaRef;
 use datafusion::catalog::TableProvider;
-use strandline_pipeline_sql::{FlowQuery, PipelineDefinition};
-use strandline_table_formats::contract::TableFormat;
+use serde::{Deserialize, Serialize};
+use strandline_pipeline_sql::{FlowQuery, PipelineDefinition, ReadFiles};
+use strandline_table_formats::contract::{TableFormat, TableSnapshot};
 
 use super::{Inputs, SourceInput, collect_inputs, foreign, wants_metadata};
 use crate::{
     analysis::with_metadata,
     error::{Error, ErrorKind, Result},
     relation::{self, SnapshotTable},
-    sources::{FileOptions, FileSource},
+    sources::{FileOptions, FileSource, Source},
 };
 
 /// Everything that some queries read whole, with its columns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Whole {
     inputs: Vec<(SourceInput, SchemaRef)>,
+}
+
+/// Which state of an input was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum InputVersion {
+    /// A table: what it is called, what tells it from another one of that name, and its version.
+    Table { name: String, identity: String, version: u64 },
+    /// Files: a digest of their list.
+    Files { path: String, list: String },
 }
 
 impl Whole {
@@ -69,19 +79,8 @@ impl Whole {
         let mut whole = Vec::new();
         for (input, columns) in &self.inputs {
             let rows: Arc<dyn TableProvider> = match input {
-                SourceInput::Files(call) => {
-                    let declared = Some(Arc::clone(columns));
-                    let options = FileOptions::new(call)?.of_whole();
-                    let files = FileSource::open(&call.path, options, declared).await?;
-                    relation::everything(Arc::new(files))?
-                }
-                SourceInput::Table(name, _) => {
-                    let table = format.open(name).await?.ok_or_else(|| {
-                        Error::new(ErrorKind::NotFound, "a table that the query reads does not exist yet")
-                            .with("table", name)
-                    })?;
-                    Arc::new(SnapshotTable::new(table.snapshot().await?))
-                }
+                SourceInput::Files(call) => relation::everything(Arc::new(files(call, columns).await?))?,
+                SourceInput::Table(name, _) => Arc::new(SnapshotTable::new(newest(format, name).await?)),
                 SourceInput::Foreign(table, _) => {
                     let table = foreign::open(format, table).await?;
                     Arc::new(SnapshotTable::new(table.snapshot().await?))
@@ -92,6 +91,53 @@ impl Whole {
         }
         Ok(Inputs { whole, ..Inputs::none() })
     }
+
+    /// Which state each of these inputs is in now.
+    ///
+    /// # Errors
+    /// As [`Whole::read`].
+    pub(crate) async fn versions(&self, format: &dyn TableFormat) -> Result<Vec<InputVersion>> {
+        let mut versions = Vec::new();
+        for (input, columns) in &self.inputs {
+            versions.push(match input {
+                SourceInput::Files(call) => InputVersion::Files {
+                    path: call.path.clone(),
+                    list: digest(&files(call, columns).await?.available().await?.to_string()),
+                },
+                SourceInput::Table(name, _) => {
+                    let table = newest(format, name).await?;
+                    let identity = table.identity().to_owned();
+                    InputVersion::Table { name: name.clone(), identity, version: table.version().0 }
+                }
+                SourceInput::Foreign(table, _) => {
+                    let found = foreign::open(format, table).await?.snapshot().await?;
+                    let (name, identity) = (table.path.clone(), found.identity().to_owned());
+                    InputVersion::Table { name, identity, version: found.version().0 }
+                }
+                SourceInput::Kafka(_) | SourceInput::Whole => return Err(unreadable(input)),
+            });
+        }
+        Ok(versions)
+    }
+}
+
+async fn files(call: &ReadFiles, columns: &SchemaRef) -> Result<FileSource> {
+    FileSource::open(&call.path, FileOptions::new(call)?.of_whole(), Some(Arc::clone(columns))).await
+}
+
+async fn newest(format: &dyn TableFormat, name: &str) -> Result<Arc<dyn TableSnapshot>> {
+    let table = format.open(name).await?.ok_or_else(|| {
+        Error::new(ErrorKind::NotFound, "a table that the query reads does not exist yet").with("table", name)
+    })?;
+    Ok(table.snapshot().await?)
+}
+
+/// FNV-1a of 128 bits: enough to notice that a list of files is another one.
+fn digest(text: &str) -> String {
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let hash = text.bytes().fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+    format!("{hash:032x}")
 }
 
 async fn columns_of(

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
-use strandline_runtime::{ErrorKind, FlowReport, FlowStatus, UpdateReport};
+use strandline_runtime::{ErrorKind, FlowReport, FlowStatus, UpdateReport, UpdateRequest};
 use strandline_testkit::fault::{Fault, FaultStore, Rule};
 
 use crate::pipeline::{Bench, FORMATS, Format};
@@ -306,6 +306,23 @@ async fn r16_killing_the_process_at_any_store_operation_drops_and_quarantines_th
                 }
             }
             assert_eq!(everything(&bench).await, expected, "killed {fault:?} at operation {n}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn r07_a_full_refresh_empties_the_quarantine_with_its_table() {
+    let rules = "CONSTRAINT positive EXPECT (v > 0) ON VIOLATION DROP ROW";
+    for (sql, table) in [(append(rules, QUARANTINE), "raw"), (changes(rules, QUARANTINE, CLAUSES), "t")] {
+        for format in FORMATS {
+            let bench = Bench::new(format);
+            bench.file("in/1.json", &[event("a", 1, "U", json!(1)), event("b", 2, "U", json!(-1))]);
+            bench.succeed(&sql).await;
+            std::fs::remove_file(bench.path().join("in/1.json")).unwrap();
+            bench.file("in/2.json", &[event("c", 1, "U", json!(1)), event("d", 2, "U", json!(-1))]);
+            bench.request(&sql, &UpdateRequest::default().with_full_refresh([table])).await;
+            assert_eq!(json!(bench.rows("SELECT k FROM bad").await), json!([{"k": "d"}]), "{format:?}");
+            assert_eq!(json!(bench.rows(&format!("SELECT k FROM {table}")).await), json!([{"k": "c"}]));
         }
     }
 }

@@ -32,5 +32,8 @@ mod retries;
 mod scenarios;
 mod several;
 mod simulation;
+mod sinks;
 mod snapshots;
 mod tables;
+mod two_sinks;
+mod views;
