@@ -9,10 +9,7 @@ use arrow_buffer::BooleanBuffer;
 use super::{ChangeInput, authored::authored, kept_rows, validate::Ops, validate::check_lengths};
 use crate::{
     CdcError, CdcSpec,
-    columnar::{
-        leaves::{Leaves, quoted},
-        print,
-    },
+    columnar::leaves::{Leaves, quoted},
 };
 
 /// The rows of a batch as its upserts would write them.
@@ -67,11 +64,6 @@ impl Proposal {
             within.pop();
         }
         None
-    }
-
-    /// A row as text, shortened, for messages.
-    pub fn sample(&self, row: usize) -> String {
-        print::row(&self.rows, row)
     }
 }
 

@@ -204,3 +204,6 @@ fn plain(name: &str) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;
