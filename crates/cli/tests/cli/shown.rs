@@ -119,3 +119,8 @@ fn r04_yearly_backfills_beside_an_incremental_stream() {
 fn a_legacy_history_and_a_live_feed() {
     example("legacy-migration");
 }
+
+#[test]
+fn r24_a_snapshot_as_the_backfill_of_a_live_feed() {
+    example("snapshot-backfill");
+}
