@@ -1,7 +1,7 @@
 -- Customers as they are. The feed of changes began late in February: it does not tell of those who never changed since.
 CREATE OR REFRESH STREAMING TABLE customers;
 
-CREATE FLOW live AS AUTO CDC INTO customers
+CREATE FLOW live DEPENDS ON (backfill) AS AUTO CDC INTO customers
 FROM STREAM read_files('changes', format => 'json',
   schema => 'id BIGINT, name STRING, plan STRING, op STRING, changed_at TIMESTAMP')
 KEYS (id)

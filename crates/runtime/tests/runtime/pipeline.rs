@@ -58,7 +58,10 @@ impl Bench {
     pub(crate) fn raw_file(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
+        // Whole or not at all: an update that runs may look at any moment.
+        let draft = path.with_file_name(format!(".{}", path.file_name().unwrap().to_string_lossy()));
+        fs::write(&draft, content).unwrap();
+        fs::rename(draft, path).unwrap();
     }
 
     pub(crate) fn project(&self, sql: &str) -> Project {
