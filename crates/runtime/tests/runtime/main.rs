@@ -14,6 +14,7 @@ mod conflicts;
 mod continuous;
 mod crash;
 mod debezium;
+mod declared;
 mod errors;
 mod events;
 mod expectations;
