@@ -109,10 +109,10 @@ pub(super) fn open(
             Arc::new(called::Called::new(Arc::clone(provider)))
         }
         SnapshotSource::Query { image, version } => {
-            let image = queried::Query::new(context, image, &input.image_inputs);
+            let image = queried::WholeQuery::new(context, image, &input.image_inputs);
             match version {
                 Some(version) => {
-                    let version = queried::Query::new(context, version, &input.version_inputs);
+                    let version = queried::WholeQuery::new(context, version, &input.version_inputs);
                     Arc::new(queried::Queried::new(image, version, Arc::clone(&input.version)))
                 }
                 None => Arc::new(initial::Initial::new(image, Arc::clone(&context.clock))),

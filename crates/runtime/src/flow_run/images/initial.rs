@@ -10,7 +10,7 @@ use async_trait::async_trait;
 
 use super::{
     Gallery,
-    queried::{Query, stream_of},
+    queried::{WholeQuery, stream_of},
 };
 use crate::{
     clock::Clock,
@@ -21,14 +21,14 @@ use crate::{
 
 /// `FROM SNAPSHOT (image)`.
 pub(super) struct Initial {
-    image: Query,
+    image: WholeQuery,
     clock: Arc<dyn Clock>,
     /// Whether its image was given or read since it was opened: there is one an update.
     given: AtomicBool,
 }
 
 impl Initial {
-    pub(super) fn new(image: Query, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(image: WholeQuery, clock: Arc<dyn Clock>) -> Self {
         Self { image, clock, given: AtomicBool::new(false) }
     }
 }

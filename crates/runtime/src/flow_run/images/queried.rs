@@ -21,14 +21,14 @@ use crate::{
 };
 
 /// A query, and what it reads whole.
-pub(super) struct Query {
+pub(super) struct WholeQuery {
     definition: PipelineDefinition,
     query: FlowQuery,
     reads: Whole,
     format: Arc<dyn TableFormat>,
 }
 
-impl Query {
+impl WholeQuery {
     pub(super) fn new(context: &Context, query: &FlowQuery, reads: &Whole) -> Self {
         Self {
             definition: context.definition.clone(),
@@ -47,13 +47,13 @@ impl Query {
 
 /// `FROM SNAPSHOT (image) WITH VERSION (version)`.
 pub(super) struct Queried {
-    image: Query,
-    version: Query,
+    image: WholeQuery,
+    version: WholeQuery,
     column: FieldRef,
 }
 
 impl Queried {
-    pub(super) fn new(image: Query, version: Query, column: FieldRef) -> Self {
+    pub(super) fn new(image: WholeQuery, version: WholeQuery, column: FieldRef) -> Self {
         Self { image, version, column }
     }
 
