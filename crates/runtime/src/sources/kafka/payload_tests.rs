@@ -79,7 +79,7 @@ fn objects_become_columns_with_the_frame_beside_them() {
         (&b"[1]"[..], "no JSON object"),
         (b"{", "no JSON object"),
         (b"\xff", "no JSON object"),
-        (br#"{"id":"x"}"#, "`x`"),
+        (br#"{"id":"x"}"#, "column `id`"),
     ] {
         let error = payload.rows(&[records[0].clone(), record(44, Some(bad))]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Data);
