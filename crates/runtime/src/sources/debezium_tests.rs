@@ -338,7 +338,7 @@ fn any_text_is_rows_or_an_error() {
     let record = json!({"schema": schema, "payload": postgres("u", 5, &written, &written)}).to_string();
     let envelope = envelope(&[]);
     let wanted = envelope.schema(&Schema::empty()).unwrap();
-    for at in (0..record.len()).filter(|at| record.is_char_boundary(*at)) {
+    for at in (0..record.len()).step_by(7).filter(|at| record.is_char_boundary(*at)) {
         for noise in ["", "null", "{", "\"", "9"] {
             let text = format!("{}{noise}{}", &record[..at], record.get(at + 1..).unwrap_or_default());
             if let Ok(rows) = unwrap(&envelope, &text, &wanted) {

@@ -162,7 +162,7 @@ impl Payload {
             Err(error) => {
                 let bad = text.lines().zip(lines).find_map(|(line, record)| {
                     let error = decode::json_rows(line, &self.values).err()?;
-                    Some(record.name(error))
+                    Some(broken(record, "the value does not fit the columns").because(error))
                 });
                 Err(bad.unwrap_or(error))
             }
