@@ -99,8 +99,11 @@ impl<'a> Node<'a> {
     }
 }
 
+/// Names, and values as they are written.
+pub(super) type Members<'a> = Vec<(Cow<'a, str>, &'a str)>;
+
 /// The members of a text that is an object, each value as it is written; `None` for another value.
-pub(super) fn shallow(text: &str) -> Result<Option<Vec<(Cow<'_, str>, &str)>>, Broken> {
+pub(super) fn shallow(text: &str) -> Result<Option<Members<'_>>, Broken> {
     let mut scan = Scan { text, at: 0 };
     scan.space();
     if scan.peek() != Some(b'{') {
@@ -131,7 +134,10 @@ pub(super) fn quote(out: &mut String, text: &str) {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if u32::from(c) < 0x20 => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if u32::from(c) < 0x20 => {
+                let code = format!("\\u{:04x}", u32::from(c));
+                out.push_str(&code);
+            }
             c => out.push(c),
         }
     }

@@ -1,7 +1,7 @@
 //! Which type does a column have, as the `schema` part of a record tells it?
 //!
 //! Kafka Connect's JSON converter writes a schema of few plain types; what they stand for is in a schema's name. The names
-//! are those of Debezium's documentation (data types of the connectors for PostgreSQL, MySQL, SQL Server and Oracle) and of
+//! are those of Debezium's documentation (data types of the connectors for `PostgreSQL`, `MySQL`, SQL Server and Oracle) and of
 //! Kafka Connect.
 
 use std::sync::Arc;

@@ -47,11 +47,12 @@ impl BinaryMode {
 }
 
 pub(super) fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    halves.filter_map(|half| char::from_digit(u32::from(half), 16)).collect()
 }
 
 pub(super) fn from_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
     let pairs = text.as_bytes().chunks(2).map(|pair| {
@@ -104,7 +105,8 @@ fn digits_of(bytes: &[u8]) -> String {
     }
     let mut text = groups.last().map_or_else(|| "0".to_owned(), ToString::to_string);
     for group in groups.iter().rev().skip(1) {
-        text.push_str(&format!("{group:09}"));
+        let digits = format!("{group:09}");
+        text.push_str(&digits);
     }
     text
 }
@@ -147,7 +149,7 @@ pub(super) fn instant(number: i64, unit: Unit) -> Option<String> {
     Some(format!("{}{fraction}", at.format("%Y-%m-%dT%H:%M:%S")))
 }
 
-/// A time of day, from its number since midnight. MySQL's times go beyond a day, and below zero.
+/// A time of day, from its number since midnight. `MySQL`'s times go beyond a day, and below zero.
 pub(super) fn clock(number: i64, unit: Unit) -> String {
     let sign = if number < 0 { "-" } else { "" };
     let size = number.unsigned_abs();

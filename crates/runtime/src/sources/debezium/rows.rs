@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use arrow_schema::Schema;
+use arrow_schema::{Field, Schema};
 
 use super::{
     Envelope,
@@ -194,7 +194,7 @@ impl<'a> Rows<'a> {
             quote(out, name);
             out.push(':');
             let connect = known.iter().find(|(known, _)| known == name).map(|(_, connect)| connect);
-            let target = self.wanted.field_with_name(name).ok().map(|field| field.data_type());
+            let target = self.wanted.field_with_name(name).ok().map(Field::data_type);
             envelope.value(out, value, connect, target).map_err(|why| Problem {
                 why: format!("a value does not fit: {why}"),
                 field: Some(name.to_string()),
@@ -246,7 +246,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Whether an update moved its row to another key. A key that the row before does not tell did not change: PostgreSQL's default
+/// Whether an update moved its row to another key. A key that the row before does not tell did not change: `PostgreSQL`'s default
 /// replica identity tells it where it did.
 fn moved(keys: &BTreeSet<String>, before: &Node<'_>, after: &Node<'_>) -> bool {
     keys.iter().any(|key| match (before.get(key), after.get(key)) {

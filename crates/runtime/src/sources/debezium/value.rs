@@ -224,16 +224,14 @@ fn fit_date<'a>(text: &'a str, target: Option<&DataType>) -> Result<&'a str, Ref
 
 /// A decimal in bytes; one that came as a number, or as a text with a point, is what it is.
 fn decimal(node: &Node<'_>, scale: i32) -> Result<String, Refused> {
-    match node {
-        Node::Number(digits) => Ok((*digits).to_owned()),
-        _ => {
-            let text = text(node)?;
-            let bytes = encoding::BinaryMode::Base64.decode(text).ok_or(
-                "the text is no base64 of a number; of a connector with decimal.handling.mode `string` say decimalHandlingMode => 'string'",
-            )?;
-            Ok(encoding::decimal(&bytes, scale))
-        }
+    if let Node::Number(digits) = node {
+        return Ok((*digits).to_owned());
     }
+    let text = text(node)?;
+    let bytes = encoding::BinaryMode::Base64.decode(text).ok_or(
+        "the text is no base64 of a number; of a connector with decimal.handling.mode `string` say decimalHandlingMode => 'string'",
+    )?;
+    Ok(encoding::decimal(&bytes, scale))
 }
 
 fn variable_scale(node: &Node<'_>) -> Result<String, Refused> {

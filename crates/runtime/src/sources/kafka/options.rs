@@ -111,7 +111,7 @@ impl KafkaOptions {
         let read = Self {
             topics,
             starting,
-            format: format(&mut left, call, avro_schema.is_some(), envelope.is_some())?,
+            format: format(&mut left, call, avro_schema.as_deref(), envelope.as_ref())?,
             avro_schema,
             envelope,
             max_offsets: left.number("maxoffsetspertrigger")?.unwrap_or(MAX_OFFSETS),
@@ -190,7 +190,13 @@ fn starting(left: &mut Left) -> Result<Option<Starting>> {
         .ok_or_else(|| wrong("startingTimestamp", &text, known))
 }
 
-fn format(left: &mut Left, call: &ReadKafka, has_avro_schema: bool, has_envelope: bool) -> Result<Format> {
+fn format(
+    left: &mut Left,
+    call: &ReadKafka,
+    avro_schema: Option<&str>,
+    envelope: Option<&Envelope>,
+) -> Result<Format> {
+    let (has_avro_schema, has_envelope) = (avro_schema.is_some(), envelope.is_some());
     let framing = match left.text("avroframing").map(|framing| framing.to_lowercase()).as_deref() {
         None => None,
         Some("none") => Some(Framing::Bare),
