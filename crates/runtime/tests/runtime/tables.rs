@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use arrow_array::cast::AsArray;
 use serde_json::{Value, json};
 use strandline_runtime::FlowStatus;
 use strandline_table_formats::{CommitStamp, StateVersion, TableChange, WriterId};
@@ -36,7 +37,7 @@ async fn gold_follows(bench: &Bench) {
 }
 
 #[tokio::test]
-async fn t14_t15_t16_bronze_silver_and_gold_chain_in_one_pipeline_with_late_events() {
+async fn t14_t15_bronze_silver_and_gold_chain_in_one_pipeline_with_late_events() {
     for format in FORMATS {
         let bench = Bench::new(format);
         bench.file("in/1.json", &[change("a", 1, "U", 1), change("b", 5, "U", 5), change("c", 1, "U", 9)]);
@@ -361,4 +362,34 @@ async fn a_change_flow_that_could_not_see_deletes_is_refused() {
     let sql = CHAIN.replace("SELECT *, v * 10", "SELECT k, seq, v, _commit_version, v * 10");
     let found = format!("{:?}", bench.run(&sql).await);
     assert!(found.contains("_change_type") && found.contains("APPLY AS DELETE WHEN"), "{found}");
+}
+
+#[tokio::test]
+async fn t16_a_delete_and_an_insert_in_one_commit_are_an_update() {
+    // The table has no keys, so that a commit which changes a row deletes it and inserts another.
+    for format in FORMATS {
+        let bench = Bench::new(format);
+        let sql = "
+            CREATE STREAMING TABLE raw AS SELECT * FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, v BIGINT');
+            CREATE STREAMING TABLE now;
+            CREATE FLOW now AS AUTO CDC INTO now FROM STREAM(raw) WITH (readChangeFeed = true) KEYS (k) SEQUENCE BY _commit_version;
+            CREATE STREAMING TABLE log AS SELECT k, v, _change_type AS what FROM STREAM(raw) WITH (readChangeFeed = true);";
+        bench.file("in/1.json", &[json!({ "k": "a", "v": 1 }), json!({ "k": "b", "v": 1 })]);
+        bench.succeed(sql).await;
+        let table = bench.storage.format.open("raw").await.unwrap().unwrap();
+        let old = table.snapshot().await.unwrap().scan(None).await.unwrap();
+        let doubled = futures::StreamExt::boxed(futures::StreamExt::map(old, |batch| {
+            let batch = batch?;
+            let values = batch.column(1).as_primitive::<arrow_array::types::Int64Type>();
+            let values: arrow_array::Int64Array = values.unary(|v| v * 2);
+            let columns = vec![batch.column(0).clone(), std::sync::Arc::new(values)];
+            Ok(arrow_array::RecordBatch::try_new(batch.schema(), columns)?)
+        }));
+        commit(&bench, "raw", TableChange::Overwrite(doubled), 1).await;
+        bench.succeed(sql).await;
+        let now = bench.rows("SELECT k, v FROM now ORDER BY k").await;
+        assert_eq!(json!(now), json!([{"k": "a", "v": 2}, {"k": "b", "v": 2}]), "{format:?}");
+        let log = bench.rows("SELECT what, count(*) AS n FROM log GROUP BY what ORDER BY what").await;
+        assert_eq!(json!(log), json!([{"what": "delete", "n": 2}, {"what": "insert", "n": 4}]), "{format:?}");
+    }
 }

@@ -81,7 +81,7 @@ impl DeltaMetadata {
                     *before = Some(now);
                 }
                 Action::CommitInfo(info) => timestamp = info.in_commit_timestamp.or(info.timestamp),
-                _ => {}
+                Action::Add(_) | Action::Protocol(_) | Action::Txn(_) | Action::DomainMetadata(_) => {}
             }
         }
         commit.timestamp = match timestamp {

@@ -43,9 +43,10 @@ pub(super) fn summary(commit: &FileCommit) -> TableCommit {
             CommitKind::Nothing | CommitKind::Delete | CommitKind::Change | CommitKind::Replace => Vec::new(),
         },
         removes_files: commit.removes_files,
-        rows: match commit.changed.is_empty() {
-            true => rows(&commit.added) + rows(&commit.removed),
-            false => rows(&commit.changed),
+        rows: if commit.changed.is_empty() {
+            rows(&commit.added) + rows(&commit.removed)
+        } else {
+            rows(&commit.changed)
         },
     }
 }

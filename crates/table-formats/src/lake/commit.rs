@@ -272,7 +272,7 @@ impl Committer {
             CommitOutcome::Committed(landed) => {
                 CommitOutcome::Committed(Committed { rows_written: appended, ..landed })
             }
-            other => other,
+            other @ (CommitOutcome::AlreadyApplied { .. } | CommitOutcome::Conflict { .. }) => other,
         })
     }
 

@@ -4,7 +4,7 @@
 //! memory however many they are. Only what really changed is held.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     hash::{DefaultHasher, Hasher},
     sync::Arc,
 };
@@ -30,7 +30,7 @@ pub(super) async fn of(
     schema: &SchemaRef,
 ) -> Result<Difference> {
     let codec = Codec::new(schema)?;
-    let mut left: HashMap<u128, u32> = HashMap::new();
+    let mut left: BTreeMap<u128, u32> = BTreeMap::new();
     let mut rows = old();
     while let Some(batch) = rows.next().await {
         for hash in codec.hashes(&batch?)? {
@@ -52,7 +52,7 @@ pub(super) async fn of(
 async fn unmatched(
     rows: BatchStream,
     codec: &Codec,
-    left: &mut HashMap<u128, u32>,
+    left: &mut BTreeMap<u128, u32>,
     schema: &SchemaRef,
 ) -> Result<RecordBatch> {
     kept(rows, codec, schema, |hash| !serve(left, hash)).await
@@ -62,13 +62,13 @@ async fn unmatched(
 async fn matched(
     rows: BatchStream,
     codec: &Codec,
-    left: &mut HashMap<u128, u32>,
+    left: &mut BTreeMap<u128, u32>,
     schema: &SchemaRef,
 ) -> Result<RecordBatch> {
     kept(rows, codec, schema, |hash| serve(left, hash)).await
 }
 
-fn serve(left: &mut HashMap<u128, u32>, hash: u128) -> bool {
+fn serve(left: &mut BTreeMap<u128, u32>, hash: u128) -> bool {
     match left.get_mut(&hash) {
         Some(count) if *count > 0 => {
             *count -= 1;
@@ -107,7 +107,7 @@ pub(super) fn paired(
         let places = keys.iter().map(|key| schema.index_of(key)).collect::<Result<Vec<_>, _>>()?;
         let codec = Codec::new(&Arc::new(schema.project(&places)?))?;
         let (old, new) = (codec.rows(&gone.project(&places)?)?, codec.rows(&come.project(&places)?)?);
-        let mut waiting: HashMap<&[u8], Vec<usize>> = HashMap::new();
+        let mut waiting: BTreeMap<&[u8], Vec<usize>> = BTreeMap::new();
         for at in (0..old.num_rows()).rev() {
             waiting.entry(old.row(at).data()).or_default().push(at);
         }

@@ -173,12 +173,12 @@ impl TableSnapshot for LakeSnapshot {
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("`{path}` is no file of this version")))?;
         let (rows, version) =
             (self.files.rows(std::slice::from_ref(file), &self.head.schema), self.head.version);
-        let gone = move |error: Error| match error.is_missing_file() {
-            true => {
-                let message = "a file of this version was removed from the table's folder";
-                Error::new(ErrorKind::NotFound, message).with("version", version).because(error)
+        let gone = move |error: Error| {
+            if !error.is_missing_file() {
+                return error;
             }
-            false => error,
+            let message = "a file of this version was removed from the table's folder";
+            Error::new(ErrorKind::NotFound, message).with("version", version).because(error)
         };
         Ok(rows.map_err(gone).boxed())
     }
