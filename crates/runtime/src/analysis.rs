@@ -25,7 +25,7 @@ use strandline_flow_graph::Graph;
 use strandline_pipeline_sql::{
     DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, ReadFiles, SnapshotCdc, TableDeclaration,
 };
-use strandline_table_formats::contract::{TableFormat, with_change_columns};
+use strandline_table_formats::contract::TableFormat;
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -35,7 +35,7 @@ use crate::{
     sinks::{Registered, SinkPlan},
     snapshots::SnapshotProvider,
     sources::{
-        FileSource, Source, TableSource, kafka,
+        FileSource, kafka,
         metadata::{self, METADATA},
     },
     types::{schema_of, storable},
@@ -172,30 +172,14 @@ async fn analyse_flow(
                 (None, None) => kafka::open(call, None, None).await?.schema(),
             }
         }
-        SourceInput::Foreign(table, options) => {
-            let name = foreign::name_of(table);
-            let options = foreign::stream_options(definition, read, &name, options)?;
-            feed = options.change_feed;
-            let opened = foreign::open(place.format, table).await?;
-            TableSource::open_with(&name, opened, options).await?.schema()
-        }
         SourceInput::Whole => Arc::new(Schema::empty()),
-        SourceInput::Table(name, options) => {
-            feed = foreign::stream_options(definition, read, name, options)?.change_feed;
-            let columns = tables.get(name).ok_or_else(|| {
-                Error::new(
-                    ErrorKind::Definition,
-                    "the table that the flow reads has no flow that could be analysed",
-                )
-                .with("table", name)
-            })?;
-            if feed { with_change_columns(columns)? } else { Arc::clone(columns) }
+        SourceInput::Table(..) | SourceInput::Foreign(..) => {
+            let columns;
+            (columns, feed) = foreign::columns(definition, read, &source, (tables, place.format)).await?;
+            columns
         }
     };
-    let mut tables = tables.clone();
-    for (name, snapshot) in foreign::read_whole(definition, read, place.format).await? {
-        tables.insert(name, snapshot.schema());
-    }
+    let tables = foreign::with_columns(definition, read, (tables, place.format)).await?;
     let inputs = Inputs::columns_only(&source, &source_schema, &tables)?;
     let rows = query::plan(definition, read, &inputs).await?;
     query::check_batchable(rows.logical_plan(), &inputs)?;
@@ -223,7 +207,7 @@ async fn analyse_flow(
             if let Some(envelope) = source.envelope()? {
                 cdc::check_lists(cdc, &envelope, &source.of_records(&source_schema)?, &rows)?;
             }
-            let (rows, cdc) = cdc::analyse(cdc, &rows, alone, &properties, feed)?;
+            let (rows, cdc) = cdc::analyse(&cdc::meant(cdc, &rows, feed)?, &rows, alone, &properties)?;
             let target = Arc::clone(cdc.spec.target_schema());
             Ok(FlowAnalysis {
                 source,

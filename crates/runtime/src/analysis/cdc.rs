@@ -129,16 +129,19 @@ fn named(spec: &CdcSpec, names: &[String]) -> CdcSpec {
     own.iter().zip(names).fold(spec.clone(), |spec, (own, name)| spec.with_key_named(own, name))
 }
 
+/// The clauses of a flow as they are meant: over a change feed its rows say what is not written.
+pub(super) fn meant(cdc: &AutoCdc, rows: &DataFrame, feed: bool) -> Result<AutoCdc> {
+    if feed { feed::filled_in(cdc, rows.schema().as_arrow()) } else { Ok(cdc.clone()) }
+}
+
 /// Understands a change flow over rows of its query. Also returns the columns of its change rows, in stored types.
 pub(super) fn analyse(
     cdc: &AutoCdc,
     rows: &DataFrame,
     alone: bool,
     properties: &Properties,
-    feed: bool,
 ) -> Result<(SchemaRef, CdcWork)> {
     let source = Arc::new(storable(rows.schema().as_arrow()));
-    let cdc = &if feed { feed::filled_in(cdc, &source)? } else { cdc.clone() };
     let with_clauses = change_rows(cdc, rows.clone())?;
     let with_clauses = checked(&storable(with_clauses.schema().as_arrow()))?;
     let type_of = |name: &str| with_clauses.field_with_name(name).map(|field| field.data_type().clone());

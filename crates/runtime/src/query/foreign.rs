@@ -1,14 +1,18 @@
 //! Tables that a pipeline reads and does not keep: by their place, ``delta.`/path/to/table` ``.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::Arc,
+};
 
+use arrow_schema::SchemaRef;
 use strandline_pipeline_sql::{DatasetDefinition, FlowQuery, InputKind, PathTable, PipelineDefinition};
-use strandline_table_formats::contract::{Table, TableFormat, TableSnapshot};
+use strandline_table_formats::contract::{Table, TableFormat, TableSnapshot, with_change_columns};
 
 use super::{SourceInput, TableOptions, collect_inputs, view_read};
 use crate::{
     error::{Error, ErrorKind, Result},
-    sources::StreamOptions,
+    sources::{Source, StreamOptions, TableSource},
 };
 
 /// The table's name in a query: no table of the pipeline has such a name.
@@ -52,8 +56,8 @@ pub(crate) async fn read_whole(
     for input in all.iter().filter(|input| !streams.contains(input)) {
         let SourceInput::Foreign(table, _) = input else { continue };
         let name = name_of(table);
-        if !tables.contains_key(&name) {
-            tables.insert(name, open(format, table).await?.snapshot().await?);
+        if let Entry::Vacant(new) = tables.entry(name) {
+            new.insert(open(format, table).await?.snapshot().await?);
         }
     }
     Ok(tables)
@@ -84,6 +88,57 @@ pub(crate) fn stream_options(
         .help("read its changes, STREAM(v) WITH (readChangeFeed = true); or read it whole, without STREAM, in another materialized view"));
     }
     Ok(options)
+}
+
+/// The columns of the pipeline's own tables, and of those of others that a query reads whole.
+///
+/// # Errors
+/// As for [`open`].
+pub(crate) async fn with_columns(
+    definition: &PipelineDefinition,
+    query: &FlowQuery,
+    (known, format): (&BTreeMap<String, SchemaRef>, &dyn TableFormat),
+) -> Result<BTreeMap<String, SchemaRef>> {
+    let mut all = known.clone();
+    for (name, snapshot) in read_whole(definition, query, format).await? {
+        all.insert(name, snapshot.schema());
+    }
+    Ok(all)
+}
+
+/// The columns of a table that is the source of a flow, and whether it is read as a change feed. `known` are the columns of
+/// the pipeline's own tables, and their format.
+///
+/// # Errors
+/// `Definition` for options that make no sense, and as for [`open`].
+pub(crate) async fn columns(
+    definition: &PipelineDefinition,
+    query: &FlowQuery,
+    source: &SourceInput,
+    (known, format): (&BTreeMap<String, SchemaRef>, &dyn TableFormat),
+) -> Result<(SchemaRef, bool)> {
+    match source {
+        SourceInput::Foreign(table, written) => {
+            let name = name_of(table);
+            let options = stream_options(definition, query, &name, written)?;
+            let source = TableSource::open_with(&name, open(format, table).await?, options).await?;
+            Ok((source.schema(), options.change_feed))
+        }
+        SourceInput::Table(name, written) => {
+            let feed = stream_options(definition, query, name, written)?.change_feed;
+            let columns = known.get(name).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::Definition,
+                    "the table that the flow reads has no flow that could be analysed",
+                )
+                .with("table", name)
+            })?;
+            Ok((if feed { with_change_columns(columns)? } else { Arc::clone(columns) }, feed))
+        }
+        SourceInput::Files(_) | SourceInput::Kafka(_) | SourceInput::Whole => {
+            Err(Error::new(ErrorKind::Internal, "the source of a flow is no table"))
+        }
+    }
 }
 
 /// Whether the query, or a view behind it, reads the table as a stream.

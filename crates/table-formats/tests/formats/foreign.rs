@@ -155,7 +155,7 @@ impl Handmade {
     /// A deletion vector in a file of its own, as an action names it.
     fn vector(&self, rows: &[u64]) -> Value {
         let mut bitmap = 1_681_511_377_u32.to_le_bytes().to_vec();
-        RoaringTreemap::from_iter(rows.iter().copied()).serialize_into(&mut bitmap).unwrap();
+        rows.iter().copied().collect::<RoaringTreemap>().serialize_into(&mut bitmap).unwrap();
         let mut bytes = vec![1_u8];
         bytes.extend(u32::try_from(bitmap.len()).unwrap().to_be_bytes());
         bytes.extend(&bitmap);

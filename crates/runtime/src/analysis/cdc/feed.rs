@@ -2,7 +2,7 @@
 //!
 //! The rows say themselves what became of them: deletes are deletes, and the columns that tell so are no data.
 
-use arrow_schema::Schema;
+use arrow_schema::{Field, Schema};
 use strandline_cdc_core::ColumnSelection;
 use strandline_pipeline_sql::{AutoCdc, SqlExpr};
 use strandline_table_formats::contract::{CHANGE_TYPE, DELETE, change_columns};
@@ -25,7 +25,7 @@ pub(super) fn filled_in(cdc: &AutoCdc, rows: &Schema) -> Result<AutoCdc> {
         cdc.apply_as_delete = Some(deleted);
     }
     let columns = change_columns();
-    let told = columns.iter().map(|field| field.name()).filter(|name| rows.column_with_name(name).is_some());
+    let told = columns.iter().map(Field::name).filter(|name| rows.column_with_name(name).is_some());
     let left_out: Vec<String> = match &cdc.options.columns {
         ColumnSelection::Only(_) => return Ok(cdc),
         ColumnSelection::All => told.cloned().collect(),

@@ -28,6 +28,7 @@ pub enum Start {
 }
 
 /// Options of a table that is read as a stream.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamOptions {
     /// `readChangeFeed`: the rows that commits changed, each with what became of it.
