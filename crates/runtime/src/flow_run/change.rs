@@ -87,7 +87,7 @@ impl Taker for Change<'_> {
     ) -> Result<BatchOutcome> {
         let clauses = match &input.analysis.work {
             Work::Cdc(work) => work.clauses.as_ref(),
-            _ => None,
+            Work::Append | Work::Sink(_) | Work::View(_) => None,
         };
         let Some(clauses) = clauses else {
             return Err(Error::new(ErrorKind::Internal, "a flow that is no change flow has changes"));
