@@ -188,18 +188,14 @@ fn found_spec() -> Result<PathBuf, Failure> {
 
 /// Opens a storage that must exist: asking a question must not make a folder.
 pub(crate) fn existing(args: &StorageArgs) -> Result<Storage, Failure> {
-    let folder = match &args.storage {
-        Some(folder) => folder.clone(),
-        None => {
-            let file = found_spec()?;
-            let folder = read_spec(&file)?.storage.ok_or_else(|| {
-                Failure::wrong(format!(
-                    "error: {} names no storage\n  help: say --storage DIR",
-                    file.display()
-                ))
-            })?;
-            absolute(folder_of(&file))?.join(strip_scheme(&folder))
-        }
+    let folder = if let Some(folder) = &args.storage {
+        folder.clone()
+    } else {
+        let file = found_spec()?;
+        let folder = read_spec(&file)?.storage.ok_or_else(|| {
+            Failure::wrong(format!("error: {} names no storage\n  help: say --storage DIR", file.display()))
+        })?;
+        absolute(folder_of(&file))?.join(strip_scheme(&folder))
     };
     if !folder.is_dir() {
         return Err(Failure::wrong(format!(

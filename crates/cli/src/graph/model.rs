@@ -139,9 +139,10 @@ fn shown_path(path: &str) -> String {
 fn without_steps_up(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
-        match part {
-            Component::ParentDir if plain.file_name().is_some() => drop(plain.pop()),
-            part => plain.push(part),
+        if part == Component::ParentDir && plain.file_name().is_some() {
+            plain.pop();
+        } else {
+            plain.push(part);
         }
     }
     plain

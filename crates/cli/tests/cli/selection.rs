@@ -26,9 +26,9 @@ fn values(folder: &Path, table: &str) -> Vec<String> {
 }
 
 fn statuses(report: &str) -> Vec<String> {
-    let report: serde_json::Value = serde_json::from_str(report).unwrap();
+    let report: serde_json::Value = serde_json::from_str(report).expect("JSON");
     let flow = |flow: &serde_json::Value| format!("{} {}", flow["flow"], flow["status"]).replace('"', "");
-    report["flows"].as_array().unwrap().iter().map(flow).collect()
+    report["flows"].as_array().expect("a list").iter().map(flow).collect()
 }
 
 #[test]
