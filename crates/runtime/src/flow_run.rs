@@ -229,8 +229,25 @@ impl<'a> FlowRun<'a> {
         // The versions of snapshots are asked for anew whenever one is wanted.
         if analysis.snapshot.is_none() {
             self.input.source = new_source(context, flow, analysis).await?;
+            self.check_columns()?;
         }
         Ok(())
+    }
+
+    /// A table may gain columns while a flow reads it on and on: they must not be passed over.
+    fn check_columns(&self) -> Result<()> {
+        let Input { analysis, source, .. } = &self.input;
+        let from_table = matches!(analysis.source, SourceInput::Table(..) | SourceInput::Foreign(..));
+        let columns = source.schema();
+        let unknown =
+            columns.fields().iter().find(|field| analysis.source_schema.index_of(field.name()).is_err());
+        match unknown.filter(|_| from_table) {
+            Some(field) => {
+                Err(Error::new(ErrorKind::SchemaEvolved, "the table that the flow reads has a new column")
+                    .with("column", field.name()))
+            }
+            None => Ok(()),
+        }
     }
 
     fn now(&self) -> String {
@@ -241,7 +258,9 @@ impl<'a> FlowRun<'a> {
     async fn resume(&mut self) -> Result<Resumed> {
         let source = self.input.source.as_ref();
         let Some((newest, progress)) = self.state.newest(source).await? else {
-            return Ok(Resumed { next: 1, progress: source.start(), gives_up_previous: false });
+            let imported = self.input.context.imported.get(&self.input.flow.name).cloned();
+            let progress = imported.unwrap_or_else(|| source.start());
+            return Ok(Resumed { next: 1, progress, gives_up_previous: false });
         };
         let next = newest.number + 1;
         let (done, _) = self.state.last_done().await?;

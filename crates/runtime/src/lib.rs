@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`project`] | a pipeline with its storage: run, dry run, query |
 //! | `analysis` | columns, types and meaning of every flow, before anything runs |
+//! | `checkpoint` | where a flow's reading stands, to begin from elsewhere |
 //! | `update` | the driver that obeys the scheduler |
 //! | `flow_run` | one flow, batch by batch, from where it stopped |
 //! | `batch` | one micro-batch into its target, exactly once |
@@ -33,6 +34,7 @@
 
 mod analysis;
 mod batch;
+mod checkpoint;
 pub mod clock;
 pub mod error;
 mod events;
@@ -62,6 +64,7 @@ pub use strandline_pipeline_sql as definition;
 /// How an update runs, and what it is asked for.
 pub use strandline_flow_graph::{Mode, UpdateRequest};
 
+pub use checkpoint::Checkpoint;
 pub use error::{Error, ErrorKind, Result};
 pub use events::{Event, EventError, Origin};
 pub use handoff::{HandoffReport, HandoffSample};

@@ -3,6 +3,7 @@
 //! [`Project::run`], [`Project::dry_run`], [`status`](crate::status()) and [`query`] are all that a user of a pipeline does.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     path::{Path as FsPath, PathBuf},
     sync::{Arc, Mutex, atomic::AtomicBool},
@@ -66,6 +67,7 @@ pub struct Project {
     interactive: bool,
     snapshots: SnapshotProviders,
     sinks: Registered,
+    pub(crate) imported: BTreeMap<String, serde_json::Value>,
 }
 
 impl fmt::Debug for Project {
@@ -147,6 +149,7 @@ impl Project {
             interactive: false,
             snapshots: SnapshotProviders::new(),
             sinks: Registered::default(),
+            imported: BTreeMap::new(),
         }
     }
 
@@ -336,6 +339,7 @@ impl Project {
             batches: Semaphore::new(settings.scheduler.permits()),
             progress,
             sinks: self.sinks.clone(),
+            imported: self.imported.clone(),
         });
         let span = info_span!("update", pipeline = %self.name, id = lease.epoch);
         let attempts = attempts(&context, (graph, request), settings, analysis, &mut told);
@@ -428,7 +432,7 @@ fn split_definition_errors(analysis: Analysis) -> (Vec<Error>, Analysis) {
     let is_definition =
         |error: &Error| matches!(error.kind(), ErrorKind::Definition | ErrorKind::Unsupported);
     let mut errors = Vec::new();
-    let mut flows = std::collections::BTreeMap::new();
+    let mut flows = BTreeMap::new();
     for (name, result) in analysis.flows {
         match result {
             Err(error) if is_definition(&error) => errors.push(error),

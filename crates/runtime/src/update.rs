@@ -56,6 +56,8 @@ pub(crate) struct Context {
     pub(crate) continuous: bool,
     /// How long a flow of a continuous pipeline waits before it looks for more.
     pub(crate) trigger_interval: Duration,
+    /// Where flows without a checkpoint begin, by their names.
+    pub(crate) imported: BTreeMap<String, serde_json::Value>,
     /// Limits how many batches are taken at once where flows hold no permit of the scheduler: in continuous mode.
     pub(crate) batches: Semaphore,
     /// Where flows of a continuous pipeline tell that they have taken in all that there was.

@@ -74,3 +74,25 @@ async fn g23_a_continuous_pipeline_waits_for_once_flows_only() {
     let errors = bench.project(&sql).in_mode(Mode::Continuous).run().await.unwrap_err();
     assert!(errors[0].full_text().contains("DEPENDS_ON_PREDECESSOR_MUST_BE_ONCE"), "{errors:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r20_a_reader_that_goes_on_takes_in_the_columns_that_its_table_gains() {
+    for format in FORMATS {
+        let bench = Bench::new(format);
+        let sql = "SET pipelines.trigger.interval = 20 ms;
+            CREATE STREAMING TABLE raw AS SELECT * FROM STREAM read_files('in/*.json', format => 'json');
+            CREATE STREAMING TABLE now AS SELECT * FROM STREAM(raw);";
+        bench.file("in/1.json", &[json!({ "k": "a" })]);
+        let report = run_until(&bench, sql, async || {
+            let n = count(&bench).await;
+            if n == 1 {
+                bench.file("in/2.json", &[json!({ "k": "b", "more": 7 })]);
+            }
+            n >= 2
+        })
+        .await;
+        assert!(report.flows.iter().all(|flow| flow.reason.is_none()), "{report:#?}");
+        let rows = bench.rows("SELECT k, more FROM now ORDER BY k").await;
+        assert_eq!(json!(rows), json!([{ "k": "a", "more": null }, { "k": "b", "more": 7 }]), "{format:?}");
+    }
+}

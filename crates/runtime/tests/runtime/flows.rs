@@ -176,3 +176,35 @@ async fn functions_of_spark_mean_what_they_mean_there() {
         assert!(row["hash"].as_str().unwrap().starts_with("fdee430d"), "{row:?}");
     }
 }
+
+#[tokio::test]
+async fn r26_an_imported_checkpoint_counts_only_while_the_flow_has_none() {
+    for format in FORMATS {
+        let sql = "CREATE STREAMING TABLE t AS
+                     SELECT * FROM STREAM read_files('in/*.json', format => 'json', schema => 'n INT', maxFilesPerTrigger => 1)";
+        let old = Bench::new(format);
+        (1..=3).for_each(|n| old.file(&format!("in/{n}.json"), &[json!({ "n": n })]));
+        assert_eq!(old.project(sql).checkpoint("t").await.unwrap(), None);
+        old.succeed(sql).await;
+        let checkpoint = old.project(sql).checkpoint("t").await.unwrap().unwrap();
+        // It can be kept as text.
+        let text = serde_json::to_string(&checkpoint).unwrap();
+        let checkpoint: strandline_runtime::Checkpoint = serde_json::from_str(&text).unwrap();
+
+        old.file("in/4.json", &[json!({ "n": 4 })]);
+        let new = Bench::new(format).storage;
+        let import = || old.project_over(sql, new.clone()).import_checkpoint("t", checkpoint.clone());
+        assert!(import().run().await.unwrap().is_success());
+        let rows = crate::pipeline::rows(&new, "SELECT n FROM t").await;
+        assert_eq!(json!(rows), json!([{ "n": 4 }]), "{format:?}");
+        assert_eq!(
+            import().run().await.unwrap().flows[0].batches,
+            0,
+            "it has a checkpoint of its own by now"
+        );
+        // One that had a checkpoint before goes on from there.
+        let report = old.project(sql).import_checkpoint("t", checkpoint).run().await.unwrap();
+        assert_eq!(report.flows[0].rows_in, 1);
+        assert!(old.project(sql).checkpoint("nowhere").await.is_err());
+    }
+}
