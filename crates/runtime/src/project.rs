@@ -67,7 +67,7 @@ pub struct Project {
     interactive: bool,
     snapshots: SnapshotProviders,
     sinks: Registered,
-    pub(crate) imported: BTreeMap<String, serde_json::Value>,
+    pub(crate) imported: BTreeMap<String, Value>,
 }
 
 impl fmt::Debug for Project {

@@ -90,8 +90,8 @@ impl Properties {
 
     /// Refuses what only change flows obey, for a table that rows are appended to.
     pub(crate) fn check_append(&self) -> Result<()> {
-        let Self { verbatim, quarantine, trigger_interval, .. } = self.clone();
-        if *self == (Self { verbatim, quarantine, trigger_interval, ..Self::default() }) {
+        let Self { quarantine, trigger_interval, verbatim, .. } = self.clone();
+        if *self == (Self { quarantine, trigger_interval, verbatim, ..Self::default() }) {
             return Ok(());
         }
         Err(Error::new(

@@ -196,7 +196,9 @@ impl FlowReport {
         }
         if let Some(quality) = &before.data_quality {
             let later = self.data_quality.replace(quality.clone());
-            later.iter().for_each(|later| self.add_quality(later));
+            if let Some(later) = &later {
+                self.add_quality(later);
+            }
         }
         self.elapsed += before.elapsed;
         self.notice = self.notice.take().or_else(|| before.notice.clone());

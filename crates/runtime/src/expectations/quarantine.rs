@@ -95,24 +95,21 @@ impl Quarantine {
         schema: SchemaRef,
         writer: Writer,
     ) -> Result<Self> {
-        let table = match format.open(name).await? {
-            Some(table) => {
-                let found = table.snapshot().await?.properties().get(PROPERTY).cloned();
-                if found.as_deref() != Some(of) {
-                    return Err(Error::new(
-                        ErrorKind::State,
-                        "the quarantine table exists and is something else",
-                    )
-                    .with("table", name)
-                    .with("quarantine of", found.as_deref().unwrap_or("nothing"))
-                    .help("name another table in strandline.quarantine, or drop this one"));
-                }
-                table
+        let table = if let Some(table) = format.open(name).await? {
+            let found = table.snapshot().await?.properties().get(PROPERTY).cloned();
+            if found.as_deref() != Some(of) {
+                return Err(Error::new(
+                    ErrorKind::State,
+                    "the quarantine table exists and is something else",
+                )
+                .with("table", name)
+                .with("quarantine of", found.as_deref().unwrap_or("nothing"))
+                .help("name another table in strandline.quarantine, or drop this one"));
             }
-            None => {
-                format.check_schema(&schema)?;
-                format.create(name, &definition(of, Arc::clone(&schema))).await?
-            }
+            table
+        } else {
+            format.check_schema(&schema)?;
+            format.create(name, &definition(of, Arc::clone(&schema))).await?
         };
         Ok(Self { table, writer, schema })
     }

@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// A file that is being written. It is there, as a whole, once [`Encoder::finish`] returned.
 pub(super) enum Encoder {
-    Json { lines: Lines, upload: BufWriter },
+    Json { lines: Box<Lines>, upload: Box<BufWriter> },
     Parquet(Box<AsyncArrowWriter<BufWriter>>),
 }
 
@@ -30,7 +30,7 @@ impl Encoder {
     ) -> Result<Self> {
         let upload = BufWriter::new(Arc::clone(store), path.clone());
         match encoding {
-            Encoding::Json => Ok(Self::Json { lines: Lines::new(compression)?, upload }),
+            Encoding::Json => Ok(Self::Json { lines: Box::new(Lines::new(compression)?), upload: Box::new(upload) }),
             Encoding::Parquet => {
                 let codec = match compression {
                     Compression::None => Codec::UNCOMPRESSED,

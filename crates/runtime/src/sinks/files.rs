@@ -3,7 +3,10 @@
 //! The file's name tells flow, incarnation and batch, so a batch that is written again takes the place of itself. It is
 //! written beside the folder's files, under `_staged`, and renamed once it is complete: nobody sees a part of it.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    fmt::Write as _,
+    sync::{Arc, Mutex},
+};
 
 use arrow_schema::SchemaRef;
 use futures::StreamExt;
@@ -96,8 +99,16 @@ pub(crate) struct FileSink {
     options: FileSinkOptions,
     /// Beginning of the names of the flow's files.
     prefix: String,
-    /// The newest batch that has a file, once it is known.
-    newest: Mutex<Option<Option<u64>>>,
+    known: Mutex<Known>,
+}
+
+/// What is known of the folder's files.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    /// Whether the folder was listed.
+    is_listed: bool,
+    /// The newest batch that has a file.
+    newest: Option<u64>,
 }
 
 /// What a batch wrote.
@@ -121,7 +132,7 @@ impl FileSink {
 
     fn over(store: Arc<dyn ObjectStore>, options: &FileSinkOptions, writer: &WriterId) -> Self {
         let prefix = format!("{}-{}-", plain(&writer.flow), writer.incarnation);
-        Self { store, options: options.clone(), prefix, newest: Mutex::default() }
+        Self { store, options: options.clone(), prefix, known: Mutex::default() }
     }
 
     fn name(&self, number: u64) -> String {
@@ -133,8 +144,8 @@ impl FileSink {
     /// # Errors
     /// The store's.
     pub(crate) async fn newest(&self) -> Result<Option<u64>> {
-        if let Some(known) = self.newest.lock().ok().and_then(|newest| *newest) {
-            return Ok(known);
+        if let Some(known) = self.known.lock().ok().filter(|known| known.is_listed) {
+            return Ok(known.newest);
         }
         let root = Path::default();
         let listed = self.store.list_with_delimiter(None).await.map_err(|e| store_error(e, &root))?;
@@ -147,8 +158,8 @@ impl FileSink {
     }
 
     fn note(&self, number: Option<u64>) {
-        if let Ok(mut newest) = self.newest.lock() {
-            *newest = Some(number.max(newest.flatten()));
+        if let Ok(mut known) = self.known.lock() {
+            *known = Known { is_listed: true, newest: number.max(known.newest) };
         }
     }
 
@@ -170,12 +181,11 @@ impl FileSink {
             if batch.num_rows() == 0 {
                 continue;
             }
-            let encoder = match &mut file {
-                Some(encoder) => encoder,
-                None => {
-                    let how = (self.options.encoding, self.options.compression);
-                    file.insert(Encoder::new(&self.store, &staged, how, schema)?)
-                }
+            let encoder = if let Some(encoder) = &mut file {
+                encoder
+            } else {
+                let how = (self.options.encoding, self.options.compression);
+                file.insert(Encoder::new(&self.store, &staged, how, schema)?)
             };
             encoder.write(&batch).await?;
             written.rows += batch.num_rows() as u64;
@@ -199,7 +209,8 @@ fn plain(name: &str) -> String {
         if byte.is_ascii_alphanumeric() || (matches!(byte, b'_' | b'-' | b'.') && !hides) {
             text.push(char::from(byte));
         } else {
-            text.push_str(&format!("={byte:02x}"));
+            // Writing to a string does not fail.
+            let _ = write!(text, "={byte:02x}");
         }
     }
     text

@@ -61,11 +61,10 @@ impl Kind {
         match value {
             Json::Null => Self::Null,
             Json::Bool(_) => Self::Boolean,
-            Json::Text(_) => Self::Text,
             Json::Number(text) if text.contains(['.', 'e', 'E', 'N', 'I']) => Self::Double,
             Json::Number(text) if scalars::integer::<i64>(text).is_ok() => Self::Integer,
             Json::Number(text) if scalars::decimal(text, 38, 0).is_ok() => Self::Long,
-            Json::Number(_) => Self::Text,
+            Json::Number(_) | Json::Text(_) => Self::Text,
             Json::List(items, _) => {
                 Self::List(Box::new(items.iter().map(Self::of).fold(Self::Null, Self::with)))
             }
