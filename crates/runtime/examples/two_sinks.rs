@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -51,7 +52,8 @@ impl BatchSink for Ledger {
             let amounts = rows.column(2).as_primitive::<Decimal128Type>();
             for row in 0..rows.num_rows() {
                 let amount = amounts.value_as_string(row);
-                lines.push_str(&format!("{},{},{amount}\n", orders.value(row), customers.value(row)));
+                // Writing to a string does not fail.
+                let _ = writeln!(lines, "{},{},{amount}", orders.value(row), customers.value(row));
             }
         }
         // Written aside and renamed: a crash leaves the old file or the new one.

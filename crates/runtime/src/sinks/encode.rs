@@ -30,7 +30,9 @@ impl Encoder {
     ) -> Result<Self> {
         let upload = BufWriter::new(Arc::clone(store), path.clone());
         match encoding {
-            Encoding::Json => Ok(Self::Json { lines: Box::new(Lines::new(compression)?), upload: Box::new(upload) }),
+            Encoding::Json => {
+                Ok(Self::Json { lines: Box::new(Lines::new(compression)?), upload: Box::new(upload) })
+            }
             Encoding::Parquet => {
                 let codec = match compression {
                     Compression::None => Codec::UNCOMPRESSED,

@@ -119,7 +119,7 @@ fn keys_and_schemas_may_stand_around_a_record_or_not() {
         (of(&none, &none), &vec![]),
     ] {
         let found = rows(&envelope(&[]), "id INT, name STRING", std::slice::from_ref(&record));
-        assert_eq!(found, [expected.clone()], "{record}");
+        assert_eq!(found, std::slice::from_ref(expected), "{record}");
     }
     // The option names the key where records do not.
     let named = envelope(&[("keys", "id")]);
@@ -160,7 +160,7 @@ fn what_the_connector_did_not_get_is_not_among_the_columns_that_are_set() {
     }
 }
 
-/// A record of MySQL with its schema: one column of each kind.
+/// A record of `MySQL` with its schema: one column of each kind.
 fn typed() -> (Value, Value, Value) {
     let columns = json!([
         {"type": "int64", "optional": false, "field": "id"},

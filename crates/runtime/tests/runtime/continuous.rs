@@ -48,7 +48,7 @@ async fn r01_a_continuous_update_takes_what_comes_until_it_is_stopped() {
         let report = run_until(&bench, PIPELINE, async || {
             let n = count(&bench).await;
             // Each file is written once the one before it has come through both tables.
-            if n >= 2 && n < 5 {
+            if (2..5).contains(&n) {
                 bench.file(&format!("in/{n}.json"), &[json!({ "k": format!("k{n}"), "v": n })]);
             }
             n == 5

@@ -1,4 +1,4 @@
-//! Feeds of Debezium, shaped as the connectors for PostgreSQL and MySQL write them, into tables.
+//! Feeds of Debezium, shaped as the connectors for `PostgreSQL` and `MySQL` write them, into tables.
 
 use serde_json::{Value as Json, json};
 use strandline_runtime::FlowStatus;
@@ -8,7 +8,7 @@ use crate::pipeline::{Bench, FORMATS, Format, JsonRow};
 const UNAVAILABLE: &str = "__debezium_unavailable_value";
 const EXCEPT: &str = "COLUMNS * EXCEPT (_op, _ts_ms, _position, _source, _columns)";
 
-/// A record of the connector for PostgreSQL, as a file sink writes it.
+/// A record of the connector for `PostgreSQL`, as a file sink writes it.
 fn postgres(op: &str, lsn: u64, before: &Json, after: &Json) -> Json {
     let key = [after, before].into_iter().find_map(|row| row.get("id").cloned());
     json!({
@@ -65,8 +65,11 @@ fn write(bench: &Bench, records: &[Json], to_a_file: usize) {
 fn shuffled(records: &[Json]) -> Vec<Json> {
     let doubled: Vec<&Json> = records.iter().chain(records).collect();
     // A step that has no factor in common with the number of records: each is met once.
-    let step =
-        (7..).find(|step| doubled.len() % step != 0 && [2, 3, 5].iter().all(|p| step % p != 0)).unwrap();
+    let step = (7..997)
+        .find(|step: &usize| {
+            !doubled.len().is_multiple_of(*step) && [2, 3, 5].iter().all(|p| !step.is_multiple_of(*p))
+        })
+        .unwrap();
     let mixed: Vec<Json> = (0..doubled.len()).map(|i| doubled[i * step % doubled.len()].clone()).collect();
     for record in records {
         assert!(mixed.iter().filter(|other| *other == record).count() >= 2, "{record}");
@@ -230,7 +233,7 @@ async fn a_truncate_empties_the_table_as_of_its_position() {
     }
 }
 
-/// A record of MySQL with its schema; `more` are columns that the table got later.
+/// A record of `MySQL` with its schema; `more` are columns that the table got later.
 fn with_schema(pos: u64, row: &Json, more: &[Json]) -> Json {
     let mut columns = vec![
         json!({"type": "int32", "optional": false, "field": "id"}),
@@ -325,7 +328,7 @@ async fn a_column_that_the_table_gets_later_is_a_new_column() {
         bench.file("in/1.json", &[with_schema(4, &json!({"id": 1, "price": "AQ=="}), &[])]);
         bench.succeed(sql).await;
         let wider = json!({"id": 2, "price": "Ag==", "note": "n"});
-        bench.file("in/2.json", &[with_schema(5, &wider, &[note.clone()])]);
+        bench.file("in/2.json", &[with_schema(5, &wider, std::slice::from_ref(&note))]);
         bench.succeed(sql).await;
         let rows = bench.rows("SELECT id, CAST(price AS VARCHAR) AS price, note FROM t ORDER BY id").await;
         let expected =

@@ -31,6 +31,7 @@ fn changes(constraints: &str, properties: &str, clauses: &str) -> String {
 
 const CLAUSES: &str = "APPLY AS DELETE WHEN op = 'D' SEQUENCE BY seq COLUMNS (k, v)";
 
+#[expect(clippy::needless_pass_by_value, reason = "calls read as the JSON that they make")]
 fn event(k: &str, seq: i64, op: &str, v: Json) -> Json {
     json!({ "k": k, "seq": seq, "op": op, "v": v })
 }

@@ -159,7 +159,9 @@ impl Case {
             None => project.run().await,
         });
         self.store.faults().revive();
-        broken.iter().for_each(|file| fs::remove_file(file).unwrap());
+        for file in &broken {
+            fs::remove_file(file).unwrap();
+        }
     }
 
     async fn expect(&self, what: &str) {

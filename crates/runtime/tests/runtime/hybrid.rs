@@ -257,7 +257,9 @@ async fn t04_killing_the_process_changes_nothing_of_a_hybrid_target() {
         for (number, events) in events().chunks(3).enumerate() {
             bench.file(&format!("in/{number}.json"), events);
         }
-        rule.into_iter().for_each(|rule| store.faults().add(rule));
+        if let Some(rule) = rule {
+            store.faults().add(rule);
+        }
         (bench, store)
     };
     for order in [Order::SnapshotFirst, Order::FeedFirst] {

@@ -248,9 +248,9 @@ async fn kafka_offsets_without_records_are_passed_over() {
             .unwrap();
         producer.flush(WAIT).unwrap();
         if kept {
-            producer.commit_transaction(WAIT).unwrap()
+            producer.commit_transaction(WAIT).unwrap();
         } else {
-            producer.abort_transaction(WAIT).unwrap()
+            producer.abort_transaction(WAIT).unwrap();
         }
     }
     let bench = Bench::new(Format::Memory);

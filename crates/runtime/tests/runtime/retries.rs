@@ -92,14 +92,13 @@ impl Observer for Crowd {
 async fn fifty_flows_run_with_the_permits_respected() {
     let bench = Bench::new(Format::Memory);
     bench.file("in/1.json", &[json!({ "k": "a", "v": 1 })]);
-    let flows: String = (0..50)
-        .map(|n| {
-            format!(
-                "CREATE STREAMING TABLE t{n} AS
-                   SELECT * FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, v BIGINT');"
-            )
-        })
-        .collect();
+    let flow = |n| {
+        format!(
+            "CREATE STREAMING TABLE t{n} AS
+               SELECT * FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, v BIGINT');"
+        )
+    };
+    let flows = (0..50).map(flow).collect::<Vec<_>>().join("\n");
     let crowd = Arc::new(Crowd::default());
     let sql = format!("SET spark.sql.pipelines.execution.maxConcurrentFlows = 4; {flows}");
     let report =

@@ -189,7 +189,9 @@ async fn a_table_sink_has_each_row_once_wherever_the_process_dies() {
 
 /// What code was given: flow, incarnation and id with the rows, in the order of the calls.
 #[derive(Clone, Default)]
-struct Given(Arc<Mutex<Vec<(u64, u64, Vec<String>)>>>);
+struct Given(Arc<Mutex<Vec<GivenBatch>>>);
+
+type GivenBatch = (u64, u64, Vec<String>);
 
 impl Given {
     fn sink(&self) -> Arc<dyn BatchSink> {

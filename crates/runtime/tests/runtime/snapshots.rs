@@ -84,7 +84,8 @@ async fn refused(bench: &Bench, sql: &str) -> String {
         Err(errors) => errors
             .iter()
             .map(|error| format!("{} ({})", error.full_text(), error.help_text().unwrap_or_default()))
-            .collect(),
+            .collect::<Vec<_>>()
+            .join("\n"),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use arrow_array::cast::AsArray;
+use object_store::ObjectStoreExt;
 use serde_json::{Value, json};
 use strandline_runtime::FlowStatus;
 use strandline_table_formats::{CommitStamp, StateVersion, TableChange, WriterId};
@@ -220,7 +221,6 @@ async fn a_table_made_anew_under_its_name_is_noticed() {
     let listed: Vec<_> =
         futures::TryStreamExt::try_collect(other.storage.store.list(Some(&prefix))).await.unwrap();
     let listed: Vec<object_store::ObjectMeta> = listed;
-    use object_store::ObjectStoreExt;
     for object in listed {
         let bytes = other.storage.store.get(&object.location).await.unwrap().bytes().await.unwrap();
         bench.storage.store.put(&object.location, bytes.into()).await.unwrap();
@@ -382,7 +382,7 @@ async fn t16_a_delete_and_an_insert_in_one_commit_are_an_update() {
             let batch = batch?;
             let values = batch.column(1).as_primitive::<arrow_array::types::Int64Type>();
             let values: arrow_array::Int64Array = values.unary(|v| v * 2);
-            let columns = vec![batch.column(0).clone(), std::sync::Arc::new(values)];
+            let columns = vec![std::sync::Arc::clone(batch.column(0)), std::sync::Arc::new(values)];
             Ok(arrow_array::RecordBatch::try_new(batch.schema(), columns)?)
         }));
         commit(&bench, "raw", TableChange::Overwrite(doubled), 1).await;

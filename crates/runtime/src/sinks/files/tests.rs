@@ -43,7 +43,7 @@ async fn visible(store: &dyn ObjectStore) -> Vec<(String, bytes::Bytes)> {
 #[tokio::test]
 async fn a_batch_that_is_written_again_takes_the_place_of_itself() {
     let store = Arc::new(InMemory::new());
-    let sink = FileSink::over(store.clone(), &options("json"), &writer("f", 2));
+    let sink = FileSink::over(Arc::<InMemory>::clone(&store), &options("json"), &writer("f", 2));
     assert_eq!(sink.newest().await.unwrap(), None);
     assert_eq!(write(&sink, 7, &[&[1, 2], &[], &[3]]).await.unwrap().rows, 3);
     write(&sink, 7, &[&[3, 2, 1]]).await.unwrap();
@@ -54,7 +54,8 @@ async fn a_batch_that_is_written_again_takes_the_place_of_itself() {
     assert_eq!(&files[0].1[..], b"{\"n\":3}\n{\"n\":2}\n{\"n\":1}\n");
     // Another process finds what is there, and takes no file of another flow or incarnation for its own.
     for (flow, incarnation, newest) in [("f", 2, Some(7)), ("f", 1, None), ("f-2", 0, None), ("", 2, None)] {
-        let sink = FileSink::over(store.clone(), &options("json"), &writer(flow, incarnation));
+        let sink =
+            FileSink::over(Arc::<InMemory>::clone(&store), &options("json"), &writer(flow, incarnation));
         assert_eq!(sink.newest().await.unwrap(), newest, "{flow} {incarnation}");
     }
 }

@@ -146,5 +146,5 @@ pub(super) fn changes(scenario: &Scenario, columns: &[(String, ColumnType)]) -> 
         clause("TRACK HISTORY ON", &scenario.track_history, &has),
         mask,
     ];
-    format!("CREATE FLOW f AS AUTO CDC INTO t FROM STREAM {} {};", files("in", columns), clauses.join(" "),)
+    format!("CREATE FLOW f AS AUTO CDC INTO t FROM STREAM {} {};", files("in", columns), clauses.join(" "))
 }

@@ -17,15 +17,17 @@ use strandline_testkit::fault::{Fault, FaultStore, Rule};
 use super::{flow, history_after_three, scd2};
 use crate::pipeline::{Bench, FORMATS, Format};
 
-/// Images of (id, tier), each with its version.
+/// Rows of (id, tier), and their version.
+type Image = (i64, Vec<(i64, &'static str)>);
+
 struct Code {
-    images: Mutex<Vec<(i64, Vec<(i64, &'static str)>)>>,
+    images: Mutex<Vec<Image>>,
     calls: AtomicUsize,
     version_type: DataType,
 }
 
 impl Code {
-    fn new(images: Vec<(i64, Vec<(i64, &'static str)>)>) -> Arc<Self> {
+    fn new(images: Vec<Image>) -> Arc<Self> {
         Arc::new(Self {
             images: Mutex::new(images),
             calls: AtomicUsize::new(0),

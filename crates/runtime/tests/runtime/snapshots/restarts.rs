@@ -147,9 +147,7 @@ async fn r01_in_continuous_mode_a_flow_waits_for_the_next_version() {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(std::time::Duration::from_secs(60), arrived)
-            .await
-            .expect("the version is taken");
+        tokio::time::timeout(std::time::Duration::from_mins(1), arrived).await.expect("the version is taken");
     }
     stop.store(true, Ordering::Relaxed);
     let report = running.await.unwrap().unwrap();
