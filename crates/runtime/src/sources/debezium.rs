@@ -52,6 +52,7 @@ pub struct Envelope {
 
 impl Envelope {
     /// Names of the options, for messages.
+    #[cfg(feature = "kafka")]
     pub(super) const OPTIONS: &str = "envelope, keys, unavailableValue, binaryHandlingMode, decimalHandlingMode, timestampUnit, metadataPrefix";
 
     /// Takes the envelope's options; `None` where there is no envelope. `take` removes an option, named in lower case.
