@@ -23,7 +23,8 @@ use object_store::ObjectStore;
 use strandline_cdc_core::names;
 use strandline_flow_graph::Graph;
 use strandline_pipeline_sql::{
-    DatasetDefinition, FlowDefinition, FlowKind, PipelineDefinition, ReadFiles, SnapshotCdc, TableDeclaration,
+    DatasetDefinition, FlowDefinition, FlowKind, FlowQuery, PipelineDefinition, ReadFiles, SnapshotCdc,
+    TableDeclaration,
 };
 use strandline_table_formats::contract::TableFormat;
 
@@ -155,10 +156,64 @@ async fn analyse_flow(
     }
     let read = flow.query().ok_or_else(|| Error::new(ErrorKind::Internal, "the flow has no query"))?;
     let source = query::source_of(definition, read)?;
-    let mut inferred = false;
-    // Whether its rows say what became of them.
-    let mut feed = false;
-    let source_schema = match &source {
+    let SourceColumns { source_schema, inferred, feed } =
+        source_columns(definition, flow, (read, &source), (tables, place)).await?;
+    let tables = foreign::with_columns(definition, read, (tables, place.format)).await?;
+    let inputs = Inputs::columns_only(&source, &source_schema, &tables)?;
+    let rows = query::plan(definition, read, &inputs).await?;
+    query::check_batchable(rows.logical_plan(), &inputs)?;
+    let (table, properties) = target_of(definition, flow, place)?;
+    let (rows, judged, target, work) = match &flow.kind {
+        FlowKind::Append { .. } | FlowKind::Update { .. } => {
+            properties.check_append()?;
+            let rows = Arc::new(storable(rows.schema().as_arrow()));
+            let target = append_target(table, &rows)?;
+            let sink = SinkPlan::of(definition, &flow.target, place.sinks, place.format.name())?;
+            (rows, Arc::clone(&target), target, sink.map_or(Work::Append, Work::Sink))
+        }
+        FlowKind::AutoCdc(cdc) => {
+            let alone = definition.flows.iter().filter(|other| other.target == flow.target).count() == 1;
+            if let Some(envelope) = source.envelope()? {
+                cdc::check_lists(cdc, &envelope, &source.of_records(&source_schema)?, &rows)?;
+            }
+            let (rows, cdc) = cdc::analyse(&cdc::meant(cdc, &rows, feed)?, &rows, alone, &properties)?;
+            let (judged, target) = (Arc::clone(cdc.spec.kept_schema()), Arc::clone(cdc.spec.target_schema()));
+            (rows, judged, target, Work::Cdc(Box::new(cdc)))
+        }
+        FlowKind::Snapshot(_) | FlowKind::Complete { .. } => {
+            return Err(Error::new(ErrorKind::Internal, "a flow of this kind has no stream"));
+        }
+    };
+    Ok(FlowAnalysis {
+        source,
+        source_schema,
+        inferred,
+        rows,
+        work,
+        snapshot: None,
+        target,
+        judged,
+        properties,
+    })
+}
+
+/// See [`source_columns`].
+struct SourceColumns {
+    source_schema: SchemaRef,
+    inferred: bool,
+    /// Whether its rows say what became of them.
+    feed: bool,
+}
+
+/// The columns of what a flow takes batch by batch.
+async fn source_columns(
+    definition: &PipelineDefinition,
+    flow: &FlowDefinition,
+    (read, source): (&FlowQuery, &SourceInput),
+    (tables, place): (&BTreeMap<String, SchemaRef>, Place<'_>),
+) -> Result<SourceColumns> {
+    let (mut inferred, mut feed) = (false, false);
+    let source_schema = match source {
         SourceInput::Files(call) => {
             inferred = call.schema.is_none();
             let columns = file_columns(call, &flow.name, place).await?;
@@ -175,56 +230,11 @@ async fn analyse_flow(
         SourceInput::Whole => Arc::new(Schema::empty()),
         SourceInput::Table(..) | SourceInput::Foreign(..) => {
             let columns;
-            (columns, feed) = foreign::columns(definition, read, &source, (tables, place.format)).await?;
+            (columns, feed) = foreign::columns(definition, read, source, (tables, place.format)).await?;
             columns
         }
     };
-    let tables = foreign::with_columns(definition, read, (tables, place.format)).await?;
-    let inputs = Inputs::columns_only(&source, &source_schema, &tables)?;
-    let rows = query::plan(definition, read, &inputs).await?;
-    query::check_batchable(rows.logical_plan(), &inputs)?;
-    let (table, properties) = target_of(definition, flow, place)?;
-    match &flow.kind {
-        FlowKind::Append { .. } | FlowKind::Update { .. } => {
-            properties.check_append()?;
-            let rows = Arc::new(storable(rows.schema().as_arrow()));
-            let target = append_target(table, &rows)?;
-            let sink = SinkPlan::of(definition, &flow.target, place.sinks, place.format.name())?;
-            Ok(FlowAnalysis {
-                source,
-                source_schema,
-                inferred,
-                rows,
-                work: sink.map_or(Work::Append, Work::Sink),
-                judged: Arc::clone(&target),
-                snapshot: None,
-                target,
-                properties,
-            })
-        }
-        FlowKind::AutoCdc(cdc) => {
-            let alone = definition.flows.iter().filter(|other| other.target == flow.target).count() == 1;
-            if let Some(envelope) = source.envelope()? {
-                cdc::check_lists(cdc, &envelope, &source.of_records(&source_schema)?, &rows)?;
-            }
-            let (rows, cdc) = cdc::analyse(&cdc::meant(cdc, &rows, feed)?, &rows, alone, &properties)?;
-            let target = Arc::clone(cdc.spec.target_schema());
-            Ok(FlowAnalysis {
-                source,
-                source_schema,
-                inferred,
-                rows,
-                judged: Arc::clone(cdc.spec.kept_schema()),
-                work: Work::Cdc(Box::new(cdc)),
-                snapshot: None,
-                target,
-                properties,
-            })
-        }
-        FlowKind::Snapshot(_) | FlowKind::Complete { .. } => {
-            Err(Error::new(ErrorKind::Unsupported, "not supported yet: this kind of flow"))
-        }
-    }
+    Ok(SourceColumns { source_schema, inferred, feed })
 }
 
 async fn analyse_snapshot(
