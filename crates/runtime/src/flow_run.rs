@@ -182,7 +182,9 @@ impl<'a> FlowRun<'a> {
     async fn record_new_columns(&mut self, error: Error) -> Error {
         let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<NewColumns>());
         let Some(NewColumns { schema, names }) = cause else {
-            return Error::new(ErrorKind::Internal, "new columns were met, and not which").because(error);
+            // A table knows its columns: there is nothing to record.
+            self.report.notice = Some(error.full_text());
+            return error;
         };
         self.report.notice = Some(format!("the source has new columns: {}", names.join(", ")));
         match self.state.widen_schema(schema).await {
