@@ -15,7 +15,7 @@
 //!    snapshot, and [`TableSnapshot::state_version`] the state version of the newest stamped commit.
 //! 5. **No batch twice.** A commit whose writer's batch is not above the one its base carries is
 //!    [`CommitOutcome::AlreadyApplied`] and changes nothing.
-//! 6. **Fencing.** A commit whose epoch is below the base's is refused with [`ErrorKind::Conflict`](crate::error::ErrorKind::Conflict).
+//! 6. **Fencing.** A commit whose epoch is below the base's is refused with [`ErrorKind::Conflict`].
 //! 7. **Lookups miss nothing.** [`TableSnapshot::lookup`] returns every row of the given keys (of all keys where none are
 //!    given) within the bound, each with an id that [`TableChange::Rows`] on that snapshot deletes; it may return more
 //!    rows of those keys, none of others. What a bound says of `until` only spares work: an adapter may ignore it.
@@ -34,7 +34,7 @@
 //!     refused before anything is written.
 //! 14. **Commits say what they did.** [`Table::commits`] gives each commit after a version, once and in order, with its
 //!     time and with what it did to rows: nothing, appended, deleted, changed, or replaced the table. A version whose log
-//!     is gone is [`ErrorKind::NotFound`](crate::error::ErrorKind::NotFound).
+//!     is gone is [`ErrorKind::NotFound`].
 //! 15. **Changes add up.** The rows of a version, and what [`Table::changes`] gives of the commits after it, are the rows
 //!     of a later version. Asked again it gives the same rows. A row that a commit only moved is not among them.
 //!
