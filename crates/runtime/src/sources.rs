@@ -13,7 +13,6 @@ mod decode;
 mod files;
 mod infer;
 pub(crate) mod json;
-mod json_text;
 pub(crate) mod kafka;
 mod kinds;
 mod lines;

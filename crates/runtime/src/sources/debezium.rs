@@ -24,7 +24,7 @@ use connect::Unit;
 use encoding::BinaryMode;
 use strandline_cdc_core::{ColumnSelection, names};
 
-use super::json_text::Node;
+use super::json::Json;
 use crate::error::{Error, ErrorKind, Result};
 
 /// What stands for a value that the connector did not get, unless it is configured otherwise.
@@ -206,18 +206,18 @@ impl Unavailable {
         Some(Self { text: String::from_utf8_lossy(&bytes).into_owned(), encoded, numbers })
     }
 
-    fn is(&self, node: &Node<'_>) -> bool {
+    fn is(&self, node: &Json<'_>) -> bool {
         match node {
-            Node::Text(text) => self.is_text(text) || self.encoded.iter().any(|encoded| encoded == text),
-            Node::Array(items) => match items.as_slice() {
-                [Node::Text(text)] => self.is_text(text) || text == UNAVAILABLE_UUID,
+            Json::Text(text) => self.is_text(text) || self.encoded.iter().any(|encoded| encoded == text),
+            Json::List(items, _) => match items.as_slice() {
+                [Json::Text(text)] => self.is_text(text) || text == UNAVAILABLE_UUID,
                 [_, _, ..] if items.len() == self.numbers.len() => {
-                    items.iter().zip(&self.numbers).all(|(item, number)| *item == Node::Number(number))
+                    items.iter().zip(&self.numbers).all(|(item, number)| *item == Json::Number(number))
                 }
                 _ => false,
             },
-            Node::Object(members) => matches!(members.as_slice(), [(name, _)] if self.is_text(name)),
-            Node::Null | Node::Bool(_) | Node::Number(_) => false,
+            Json::Object(members, _) => matches!(members.as_slice(), [(name, _)] if self.is_text(name)),
+            Json::Null | Json::Bool(_) | Json::Number(_) => false,
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
 
-use super::super::json_text::{Broken, Node};
+use super::super::json::Json;
 
 /// Digits of a decimal where the schema does not say.
 const DIGITS: u8 = 38;
@@ -70,16 +70,16 @@ pub(super) enum Unit {
 
 impl Connect {
     /// The schema of `before` and `after` in the schema of an envelope; `None` where there is none.
-    pub(super) fn of_rows(text: &str) -> Result<Option<Self>, Broken> {
-        let node = Node::parse(text)?;
-        let fields = node.get("fields").map(Node::items).unwrap_or_default();
+    pub(super) fn of_rows(text: &str) -> Result<Option<Self>, String> {
+        let node = Json::of(text)?;
+        let fields = node.get("fields").map(Json::items).unwrap_or_default();
         let named =
-            |name: &str| fields.iter().find(|field| field.get("field").and_then(Node::text) == Some(name));
+            |name: &str| fields.iter().find(|field| field.get("field").and_then(Json::text) == Some(name));
         Ok(named("after").or_else(|| named("before")).and_then(Self::read))
     }
 
     /// `None` for what is no schema.
-    fn read(node: &Node<'_>) -> Option<Self> {
+    fn read(node: &Json<'_>) -> Option<Self> {
         let part = |name: &str| node.get(name).and_then(Self::read).map(Box::new);
         let kind = match node.get("type")?.text()? {
             "int8" => Kind::Int8,
@@ -101,7 +101,7 @@ impl Connect {
             }
             _ => return None,
         };
-        let name = node.get("name").and_then(Node::text).unwrap_or_default();
+        let name = node.get("name").and_then(Json::text).unwrap_or_default();
         Some(Self { meaning: meaning(name, node), kind })
     }
 
@@ -179,7 +179,7 @@ fn decimal(precision: u8, scale: i32) -> DataType {
     }
 }
 
-fn meaning(name: &str, node: &Node<'_>) -> Meaning {
+fn meaning(name: &str, node: &Json<'_>) -> Meaning {
     match name {
         "org.apache.kafka.connect.data.Decimal" => {
             let number = |name: &str| node.get("parameters")?.get(name)?.text()?.parse::<i32>().ok();

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, FieldRef, Schema};
 use super::{Envelope, Problem, Rows};
 use crate::{
     error::{Error, ErrorKind, Result},
-    sources::json_text::Node,
+    sources::json::{Json, write_object},
 };
 
 impl Envelope {
@@ -68,9 +68,9 @@ impl Envelope {
     fn without_metadata(&self, rows: &str) -> String {
         let mut out = String::new();
         for line in rows.lines() {
-            let Ok(row) = Node::parse(line) else { continue };
-            let own = row.members().iter().filter(|(name, _)| !self.is_metadata(name)).cloned();
-            Node::Object(own.collect()).write(&mut out);
+            let Ok(row) = Json::of(line) else { continue };
+            let own = row.members().iter().filter(|(name, _)| !self.is_metadata(name));
+            write_object(&mut out, own);
             out.push('\n');
         }
         out

@@ -3,7 +3,7 @@
 //! Numbers are padded with zeros, so that texts compare as numbers do. A row that was read by a snapshot stands before every
 //! change at its position: the snapshot was taken before the connector went on from there.
 
-use crate::sources::json_text::Node;
+use crate::sources::json::Json;
 
 /// `_source`: the fields that Debezium's connectors write, and whether they are numbers.
 pub(super) const FIELDS: [(&str, bool); 31] = [
@@ -41,10 +41,10 @@ pub(super) const FIELDS: [(&str, bool); 31] = [
 ];
 
 /// The position of a record with this `source`; `None` where nothing of it says so.
-pub(super) fn position(source: &Node<'_>, is_read: bool) -> Option<String> {
+pub(super) fn position(source: &Json<'_>, is_read: bool) -> Option<String> {
     let text = |name: &str| match source.get(name) {
-        Some(Node::Text(text)) => Some(text.to_string()),
-        Some(Node::Number(digits)) => Some((*digits).to_owned()),
+        Some(Json::Text(text)) => Some(text.to_string()),
+        Some(Json::Number(digits)) => Some((*digits).to_owned()),
         _ => None,
     };
     let padded = |name: &str| text(name).map(|digits| format!("{digits:0>20}"));

@@ -3,7 +3,7 @@
 use super::*;
 
 fn of(source: &str, is_read: bool) -> String {
-    position(&Node::parse(source).unwrap(), is_read).unwrap()
+    position(&Json::of(source).unwrap(), is_read).unwrap()
 }
 
 #[test]
@@ -52,5 +52,5 @@ fn positions_sort_as_the_log_does() {
         (r#"{"ts_ns":1559033904863001001,"ord":1}"#, false),
         (r#"{"ts_ns":1559033904863001001,"ord":2}"#, false),
     ]);
-    assert_eq!(position(&Node::parse("{}").unwrap(), false), None);
+    assert_eq!(position(&Json::of("{}").unwrap(), false), None);
 }

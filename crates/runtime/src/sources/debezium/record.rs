@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::super::json_text::{Broken, Node, shallow};
+use super::super::json::{Json, members};
 
 /// A value, and the text of its schema where it has one.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Op {
 #[derive(Debug)]
 pub(super) enum Value<'a> {
     /// A change of a row, or of a whole table.
-    Change(Op, Node<'a>),
+    Change(Op, Json<'a>),
     /// A tombstone, a heartbeat, a transaction's bounds, a change of a schema, a logical message: nothing of rows.
     Nothing,
     /// An `op` that is none.
@@ -58,8 +58,8 @@ pub(super) enum Value<'a> {
 
 impl<'a> Record<'a> {
     /// Splits a text.
-    pub(super) fn split(text: &'a str) -> Result<Self, Broken> {
-        let Some(members) = shallow(text)? else {
+    pub(super) fn split(text: &'a str) -> Result<Self, String> {
+        let Some(members) = members(text)? else {
             return Ok(Self { key: None, value: Part { schema: None, payload: text } });
         };
         let member = |name: &str| find(&members, name);
@@ -78,8 +78,8 @@ fn find<'a>(members: &[(Cow<'a, str>, &'a str)], name: &str) -> Option<&'a str> 
 }
 
 impl<'a> Part<'a> {
-    pub(super) fn split(text: &'a str) -> Result<Self, Broken> {
-        Ok(match shallow(text)? {
+    pub(super) fn split(text: &'a str) -> Result<Self, String> {
+        Ok(match members(text)? {
             Some(members) => Self::of(text, &members),
             None => Self { schema: None, payload: text },
         })
@@ -97,12 +97,12 @@ impl<'a> Part<'a> {
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn read(payload: &'a str) -> Result<Self, Broken> {
-        let node = Node::parse(payload)?;
+    pub(super) fn read(payload: &'a str) -> Result<Self, String> {
+        let node = Json::of(payload)?;
         if node.is_null() {
             return Ok(Self::Nothing);
         }
-        let op = match node.get("op").and_then(Node::text) {
+        let op = match node.get("op").and_then(Json::text) {
             Some("c") => Op::Create,
             Some("u") => Op::Update,
             Some("d") => Op::Delete,
@@ -117,7 +117,7 @@ impl<'a> Value<'a> {
 }
 
 /// Whether a value is one of those that Debezium writes beside changes of rows.
-fn is_beside(node: &Node<'_>) -> bool {
+fn is_beside(node: &Json<'_>) -> bool {
     let has = |name: &str| node.get(name).is_some();
     let heartbeat = !node.members().is_empty()
         && node.members().iter().all(|(name, _)| matches!(name.as_ref(), "ts_ms" | "ts_us" | "ts_ns"));

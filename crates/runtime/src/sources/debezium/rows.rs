@@ -13,7 +13,7 @@ use super::{
     position::{self, position},
     record::{Op, Part, Record, Value},
 };
-use crate::sources::json_text::{Broken, Node, quote};
+use crate::sources::json::{Json, quote};
 
 /// Turns records into rows, one after the other. It remembers the last schema, which is that of the next record too, as a rule.
 #[derive(Debug)]
@@ -43,15 +43,16 @@ impl Problem {
     }
 }
 
-impl From<Broken> for Problem {
-    fn from(broken: Broken) -> Self {
-        Self::new(format!("the record is no JSON: {}, at byte {}", broken.why, broken.at))
+impl From<String> for Problem {
+    /// Of a text that is no JSON.
+    fn from(why: String) -> Self {
+        Self::new(format!("the record is no JSON: {why}"))
     }
 }
 
 /// What all rows of one record share.
 struct Common<'n, 'a> {
-    record: &'n Node<'a>,
+    record: &'n Json<'a>,
     connect: Option<&'n Connect>,
     keys: BTreeSet<String>,
 }
@@ -103,12 +104,12 @@ impl<'a> Rows<'a> {
             }
         };
         self.learn(value.schema)?;
-        let key = key.and_then(|key| Node::parse(key.payload).ok());
+        let key = key.and_then(|key| Json::of(key.payload).ok());
         let mut keys: BTreeSet<String> = self.envelope.keys.iter().cloned().collect();
-        keys.extend(key.iter().flat_map(Node::members).map(|(name, _)| name.to_string()));
+        keys.extend(key.iter().flat_map(Json::members).map(|(name, _)| name.to_string()));
         let common = Common { record: &record, connect: self.last_schema(), keys };
         let image = |name: &str| record.get(name).filter(|image| !image.is_null());
-        let nothing = Node::Null;
+        let nothing = Json::Null;
         match op {
             Op::Truncate => self.row(out, op, &nothing, &common)?,
             Op::Delete => {
@@ -143,7 +144,7 @@ impl<'a> Rows<'a> {
             _ => false,
         };
         if !known {
-            let read = |text: &str| Ok::<_, Broken>((text.to_owned(), Connect::of_rows(text)?));
+            let read = |text: &str| Ok::<_, String>((text.to_owned(), Connect::of_rows(text)?));
             self.last = schema.map(read).transpose()?;
         }
         Ok(())
@@ -153,10 +154,10 @@ impl<'a> Rows<'a> {
         &self,
         out: &mut String,
         op: Op,
-        image: &Node<'_>,
+        image: &Json<'_>,
         common: &Common<'_, '_>,
     ) -> Result<(), Problem> {
-        if !matches!(image, Node::Object(_) | Node::Null) {
+        if !matches!(image, Json::Object(..) | Json::Null) {
             return Err(Problem::new("`before` and `after` must be objects")
                 .help("MongoDB's connector writes documents as text, which is not supported"));
         }
@@ -211,7 +212,7 @@ impl<'a> Rows<'a> {
     /// The envelope's own columns.
     fn metadata(&self, out: &mut String, comma: &str, op: Op, common: &Common<'_, '_>, set: Option<&[&str]>) {
         let prefix = &self.envelope.prefix;
-        let nothing = Node::Null;
+        let nothing = Json::Null;
         let of_record = |name: &str| common.record.get(name).unwrap_or(&nothing);
         let source = of_record("source");
         let name = |out: &mut String, comma: &str, name: &str| {
@@ -248,7 +249,7 @@ impl<'a> Rows<'a> {
 
 /// Whether an update moved its row to another key. A key that the row before does not tell did not change: `PostgreSQL`'s default
 /// replica identity tells it where it did.
-fn moved(keys: &BTreeSet<String>, before: &Node<'_>, after: &Node<'_>) -> bool {
+fn moved(keys: &BTreeSet<String>, before: &Json<'_>, after: &Json<'_>) -> bool {
     keys.iter().any(|key| match (before.get(key), after.get(key)) {
         (Some(before), Some(after)) => !before.is_null() && before != after,
         _ => false,
@@ -256,7 +257,7 @@ fn moved(keys: &BTreeSet<String>, before: &Node<'_>, after: &Node<'_>) -> bool {
 }
 
 /// The fields of `source` that are known, texts as texts and numbers as numbers.
-fn source_struct(out: &mut String, source: &Node<'_>) {
+fn source_struct(out: &mut String, source: &Json<'_>) {
     if source.is_null() {
         out.push_str("null");
         return;
@@ -270,7 +271,7 @@ fn source_struct(out: &mut String, source: &Node<'_>) {
         quote(out, name);
         out.push(':');
         match value {
-            Node::Text(_) => value.write(out),
+            Json::Text(_) => value.write(out),
             _ if is_number => value.write(out),
             _ => {
                 let mut text = String::new();

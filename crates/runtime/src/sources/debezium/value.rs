@@ -9,7 +9,7 @@ use super::{
     connect::{Connect, Kind, Meaning},
     encoding,
 };
-use crate::sources::json_text::{Node, quote};
+use crate::sources::json::{Json, quote};
 
 /// Why a value can't be what its column says.
 pub(super) type Refused = String;
@@ -19,7 +19,7 @@ impl Envelope {
     pub(super) fn value(
         &self,
         out: &mut String,
-        node: &Node<'_>,
+        node: &Json<'_>,
         connect: Option<&Connect>,
         target: Option<&DataType>,
     ) -> Result<(), Refused> {
@@ -57,14 +57,14 @@ impl Envelope {
     }
 
     /// What a value means that has no schema, from the type of its column.
-    fn guess(&self, node: &Node<'_>, target: &DataType) -> Result<Meaning, Refused> {
+    fn guess(&self, node: &Json<'_>, target: &DataType) -> Result<Meaning, Refused> {
         Ok(match (target, node) {
-            (DataType::Decimal128(precision, scale), Node::Text(_)) if self.decimals_are_bytes => {
+            (DataType::Decimal128(precision, scale), Json::Text(_)) if self.decimals_are_bytes => {
                 Meaning::Decimal { precision: *precision, scale: i32::from(*scale) }
             }
-            (DataType::Decimal128(..), Node::Object(_)) => Meaning::VariableScale,
-            (DataType::Date32, Node::Number(_)) => Meaning::Date,
-            (DataType::Timestamp(..), Node::Number(_)) => Meaning::Instant(self.timestamp_unit.ok_or(
+            (DataType::Decimal128(..), Json::Object(..)) => Meaning::VariableScale,
+            (DataType::Date32, Json::Number(_)) => Meaning::Date,
+            (DataType::Timestamp(..), Json::Number(_)) => Meaning::Instant(self.timestamp_unit.ok_or(
                 "a number does not say what it counts: give the option timestampUnit => 'ms', 'us' or 'ns', or write records with their schema",
             )?),
             (DataType::Timestamp(..), _) => Meaning::Zoned,
@@ -76,13 +76,13 @@ impl Envelope {
     fn plain(
         &self,
         out: &mut String,
-        node: &Node<'_>,
+        node: &Json<'_>,
         connect: Option<&Connect>,
         target: Option<&DataType>,
     ) -> Result<(), Refused> {
         let kind = connect.map(|connect| &connect.kind);
         match (node, target) {
-            (Node::Text(text), Some(DataType::Binary | DataType::LargeBinary)) => {
+            (Json::Text(text), Some(DataType::Binary | DataType::LargeBinary)) => {
                 // The JSON converter writes bytes as base64, whatever the connector does with columns.
                 let mode = match kind {
                     Some(Kind::Bytes) => encoding::BinaryMode::Base64,
@@ -91,22 +91,22 @@ impl Envelope {
                 let bytes = mode.decode(text).ok_or_else(|| format!("the text is no {mode:?}"))?;
                 quote(out, &encoding::BinaryMode::Base64.encode(&bytes));
             }
-            (Node::Number(number @ ("0" | "1")), Some(DataType::Boolean)) => {
+            (Json::Number(number @ ("0" | "1")), Some(DataType::Boolean)) => {
                 out.push_str(if *number == "1" { "true" } else { "false" });
             }
-            (Node::Object(_) | Node::Array(_), Some(DataType::Utf8)) => {
+            (Json::Object(..) | Json::List(..), Some(DataType::Utf8)) => {
                 let mut text = String::new();
                 node.write(&mut text);
                 quote(out, &text);
             }
-            (Node::Array(items), Some(DataType::List(item))) => {
+            (Json::List(items, _), Some(DataType::List(item))) => {
                 let connect = match kind {
                     Some(Kind::Array(items)) => Some(items.as_ref()),
                     _ => None,
                 };
                 list(out, items, |out, node| self.value(out, node, connect, Some(item.data_type())))?;
             }
-            (Node::Object(_) | Node::Array(_), Some(DataType::Map(entries, _))) => {
+            (Json::Object(..) | Json::List(..), Some(DataType::Map(entries, _))) => {
                 let (keys, values) = match kind {
                     Some(Kind::Map(keys, values)) => (Some(keys.as_ref()), Some(values.as_ref())),
                     _ => (None, None),
@@ -117,7 +117,7 @@ impl Envelope {
                 };
                 self.map(out, node, (keys, values), value_type)?;
             }
-            (Node::Object(_), Some(DataType::Struct(fields))) => {
+            (Json::Object(..), Some(DataType::Struct(fields))) => {
                 let known = connect.map(Connect::columns).unwrap_or_default();
                 self.object(out, node, known, fields)?;
             }
@@ -130,15 +130,15 @@ impl Envelope {
     fn map(
         &self,
         out: &mut String,
-        node: &Node<'_>,
+        node: &Json<'_>,
         (keys, values): (Option<&Connect>, Option<&Connect>),
         value_type: Option<&DataType>,
     ) -> Result<(), Refused> {
-        let pairs: Vec<(String, &Node<'_>)> = match node {
-            Node::Array(pairs) => {
-                let pair = |pair: &'_ Node<'_>| -> Result<String, Refused> {
+        let pairs: Vec<(String, &Json<'_>)> = match node {
+            Json::List(pairs, _) => {
+                let pair = |pair: &'_ Json<'_>| -> Result<String, Refused> {
                     let mut text = String::new();
-                    self.value(&mut text, pair.items().first().unwrap_or(&Node::Null), keys, None)?;
+                    self.value(&mut text, pair.items().first().unwrap_or(&Json::Null), keys, None)?;
                     Ok(text.trim_matches('"').to_owned())
                 };
                 pairs
@@ -162,7 +162,7 @@ impl Envelope {
     fn object(
         &self,
         out: &mut String,
-        node: &Node<'_>,
+        node: &Json<'_>,
         known: &[(String, Connect)],
         fields: &Fields,
     ) -> Result<(), Refused> {
@@ -182,8 +182,8 @@ impl Envelope {
 
 fn list(
     out: &mut String,
-    items: &[Node<'_>],
-    mut item: impl FnMut(&mut String, &Node<'_>) -> Result<(), Refused>,
+    items: &[Json<'_>],
+    mut item: impl FnMut(&mut String, &Json<'_>) -> Result<(), Refused>,
 ) -> Result<(), Refused> {
     out.push('[');
     for (i, node) in items.iter().enumerate() {
@@ -198,19 +198,19 @@ fn number(out: &mut String, digits: &str, is_text: bool) {
     if is_text { quote(out, digits) } else { out.push_str(digits) }
 }
 
-fn text<'a>(node: &'a Node<'_>) -> Result<&'a str, Refused> {
+fn text<'a>(node: &'a Json<'_>) -> Result<&'a str, Refused> {
     node.text().ok_or_else(|| "it must be a text".to_owned())
 }
 
-fn integer(node: &Node<'_>) -> Result<i64, Refused> {
+fn integer(node: &Json<'_>) -> Result<i64, Refused> {
     let whole = || "it must be a whole number of 64 bits".to_owned();
     match node {
-        Node::Number(digits) => digits.parse().map_err(|_| whole()),
-        Node::Null | Node::Bool(_) | Node::Text(_) | Node::Array(_) | Node::Object(_) => Err(whole()),
+        Json::Number(digits) => digits.parse().map_err(|_| whole()),
+        Json::Null | Json::Bool(_) | Json::Text(_) | Json::List(..) | Json::Object(..) => Err(whole()),
     }
 }
 
-fn date(node: &Node<'_>) -> Result<String, Refused> {
+fn date(node: &Json<'_>) -> Result<String, Refused> {
     encoding::date(integer(node)?).ok_or_else(|| "the date is out of range".to_owned())
 }
 
@@ -223,8 +223,8 @@ fn fit_date<'a>(text: &'a str, target: Option<&DataType>) -> Result<&'a str, Ref
 }
 
 /// A decimal in bytes; one that came as a number, or as a text with a point, is what it is.
-fn decimal(node: &Node<'_>, scale: i32) -> Result<String, Refused> {
-    if let Node::Number(digits) = node {
+fn decimal(node: &Json<'_>, scale: i32) -> Result<String, Refused> {
+    if let Json::Number(digits) = node {
         return Ok((*digits).to_owned());
     }
     let text = text(node)?;
@@ -234,17 +234,17 @@ fn decimal(node: &Node<'_>, scale: i32) -> Result<String, Refused> {
     Ok(encoding::decimal(&bytes, scale))
 }
 
-fn variable_scale(node: &Node<'_>) -> Result<String, Refused> {
+fn variable_scale(node: &Json<'_>) -> Result<String, Refused> {
     match node {
-        Node::Object(_) => {
+        Json::Object(..) => {
             let scale = node.get("scale").map(integer).transpose()?.unwrap_or(0);
             let scale = i32::try_from(scale).ok().filter(|scale| (-1000..=100_000).contains(scale));
             let value = node.get("value").ok_or("a number of variable scale has no value")?;
             decimal(value, scale.ok_or("the scale of a number is out of range")?)
         }
-        Node::Number(digits) => Ok((*digits).to_owned()),
-        Node::Text(text) => Ok(text.to_string()),
-        Node::Null | Node::Bool(_) | Node::Array(_) => {
+        Json::Number(digits) => Ok((*digits).to_owned()),
+        Json::Text(text) => Ok(text.to_string()),
+        Json::Null | Json::Bool(_) | Json::List(..) => {
             Err("it must be a number of variable scale".to_owned())
         }
     }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, Result},
-    sources::{Envelope, debezium::Rows, decode, json_text::Node},
+    sources::{Envelope, debezium::Rows, decode, json::Json},
     types::{conform, storable},
 };
 
@@ -113,9 +113,9 @@ impl Payload {
                 places.push(None);
                 continue;
             };
-            match std::str::from_utf8(value).map(Node::parse) {
-                Ok(Ok(node @ Node::Object(_))) => node.write(&mut text),
-                Ok(Ok(Node::Null)) => {
+            match std::str::from_utf8(value).map(Json::of) {
+                Ok(Ok(node @ Json::Object(..))) => node.write(&mut text),
+                Ok(Ok(Json::Null)) => {
                     places.push(None);
                     continue;
                 }
