@@ -196,6 +196,11 @@ impl EventLog {
         }
     }
 
+    /// Writes all events: before something that may take long. What can't be written now is written later.
+    pub(crate) async fn flush_now(&self) {
+        drop(self.flush().await);
+    }
+
     async fn flush(&self) -> Result<()> {
         let mut segments = self.segments.lock().await;
         let (lines, first, last) = match self.pending.lock() {

@@ -60,6 +60,11 @@ trait Taker: Send + Sync {
         Ok(Pin::default())
     }
 
+    /// Whether nothing of a batch that failed is left at its target.
+    fn forgets(&self) -> bool {
+        true
+    }
+
     /// Takes one batch.
     async fn take(
         &self,
@@ -108,6 +113,21 @@ pub(crate) struct FlowRun<'a> {
     taker: Box<dyn Taker + 'a>,
     state: FlowState,
     report: FlowReport,
+    /// What earlier attempts of the flow did in this update: those who watch are told sums.
+    before: Option<FlowReport>,
+    /// The columns of the source when it was opened first.
+    opened: SchemaRef,
+    /// Whether there was a batch to take, be it one that had landed before.
+    had_batch: bool,
+}
+
+/// How a flow ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It took all that there was.
+    Done,
+    /// The update was stopped before.
+    Stopped,
 }
 
 /// The columns that were inferred of a flow's source before, if they were.
@@ -138,6 +158,7 @@ impl<'a> FlowRun<'a> {
         context: &'a Context,
         flow: &'a FlowDefinition,
         analysis: &'a FlowAnalysis,
+        before: Option<FlowReport>,
     ) -> Result<Self> {
         let state = FlowState::current(&context.store, &flow.name).await?;
         let source = open::source(context, flow, analysis, &state).await?;
@@ -154,14 +175,15 @@ impl<'a> FlowRun<'a> {
         if let (true, SourceInput::Kafka(_)) = (analysis.inferred, &analysis.source) {
             state.record_schema(&analysis.source_schema).await?;
         }
+        let opened = source.schema();
         let input = Input { context, flow, analysis, source };
         let taker = open::taker(&input, state.incarnation()).await?;
         let report = FlowReport::new(&flow.name, &flow.target, FlowStatus::Completed);
-        Ok(Self { input, taker, state, report })
+        Ok(Self { input, taker, state, report, before, opened, had_batch: false })
     }
 
     /// Takes everything that the source has. The report tells what was done, also when it ends with an error.
-    pub(crate) async fn run(mut self) -> (FlowReport, Result<()>) {
+    pub(crate) async fn run(mut self) -> (FlowReport, Result<Ended>) {
         let clock = Arc::clone(&self.input.context.clock);
         let started = clock.now();
         let result = match self.take_all().await {
@@ -170,7 +192,8 @@ impl<'a> FlowRun<'a> {
             }
             other => other,
         };
-        if matches!(self.input.analysis.work, Work::View(_)) && self.report.batches == 0 && result.is_ok() {
+        let is_view = matches!(self.input.analysis.work, Work::View(_));
+        if is_view && !self.had_batch && matches!(result, Ok(Ended::Done)) {
             let notice = "nothing that it reads has changed: it was not computed again";
             self.report.notice.get_or_insert_with(|| notice.to_owned());
         }
@@ -193,12 +216,12 @@ impl<'a> FlowRun<'a> {
         }
     }
 
-    async fn take_all(&mut self) -> Result<()> {
+    async fn take_all(&mut self) -> Result<Ended> {
         let Resumed { mut next, mut progress, mut gives_up_previous } = self.resume().await?;
         while !self.input.context.is_stopped() {
             let Some(slice) = self.input.source.next(&progress).await? else {
                 if !self.waits_for_more() {
-                    return Ok(());
+                    return Ok(Ended::Done);
                 }
                 self.wait_for_more().await?;
                 continue;
@@ -209,13 +232,22 @@ impl<'a> FlowRun<'a> {
             let system_floor = system_floor.map(|floor| change::floor_text(&floor)).transpose()?;
             let made = Made { at: self.now(), gives_up_previous, system_floor };
             let planned = self.state.plan(next, slice, &progress, made).await?;
-            self.take(next, &planned.plan, turn).await?;
+            let taken = self.take(next, &planned.plan, turn).await;
             drop(permit);
-            progress = self.input.source.advance(progress, &planned.plan.slice)?;
             next += 1;
-            gives_up_previous = false;
+            gives_up_previous = match taken {
+                Ok(()) => false,
+                // In continuous mode nobody starts the flow again: it goes on without what was taken away.
+                Err(error) if self.waits_for_more() && self.may_give_up(&error) => true,
+                Err(error) => return Err(error),
+            };
+            if gives_up_previous {
+                self.wait_for_more().await?;
+            } else {
+                progress = self.input.source.advance(progress, &planned.plan.slice)?;
+            }
         }
-        Ok(())
+        Ok(Ended::Stopped)
     }
 
     /// In continuous mode a flow goes on; a ONCE flow ends in any mode.
@@ -236,13 +268,13 @@ impl<'a> FlowRun<'a> {
         Ok(())
     }
 
-    /// A table may gain columns while a flow reads it on and on: they must not be passed over.
+    /// A table may gain columns while a flow reads it on and on: they must not be passed over. What it had before is not
+    /// new, also where the pipeline does not define it any more.
     fn check_columns(&self) -> Result<()> {
         let Input { analysis, source, .. } = &self.input;
         let from_table = matches!(analysis.source, SourceInput::Table(..) | SourceInput::Foreign(..));
         let columns = source.schema();
-        let unknown =
-            columns.fields().iter().find(|field| analysis.source_schema.index_of(field.name()).is_err());
+        let unknown = columns.fields().iter().find(|field| self.opened.index_of(field.name()).is_err());
         match unknown.filter(|_| from_table) {
             Some(field) => {
                 Err(Error::new(ErrorKind::SchemaEvolved, "the table that the flow reads has a new column")
@@ -259,8 +291,12 @@ impl<'a> FlowRun<'a> {
     /// Finishes the batch that a stopped process may have left, and says where to go on.
     async fn resume(&mut self) -> Result<Resumed> {
         let source = self.input.source.as_ref();
-        let Some((newest, progress)) = self.state.newest(source).await? else {
+        let newest = self.state.newest(source).await?;
+        self.check_landed(newest.as_ref().map_or(0, |(newest, _)| newest.number)).await?;
+        let Some((newest, progress)) = newest else {
+            // After a full refresh or a reset the flow begins at the beginning.
             let imported = self.input.context.imported.get(&self.input.flow.name).cloned();
+            let imported = imported.filter(|_| self.state.incarnation() == 0);
             let progress = imported.unwrap_or_else(|| source.start());
             return Ok(Resumed { next: 1, progress, gives_up_previous: false });
         };
@@ -271,8 +307,7 @@ impl<'a> FlowRun<'a> {
                 Ok(()) => {}
                 // Input that was taken away before anything of it was committed is no longer wanted: plan anew without
                 // it. A ONCE flow promised to take all of its input; one of snapshots, those that there are.
-                Err(error) if error.kind() == ErrorKind::Gone && self.may_plan_anew() => {
-                    self.report.notice = Some(format!("planned input is skipped: {}", error.full_text()));
+                Err(error) if self.may_give_up(&error) => {
                     return Ok(Resumed { next, progress, gives_up_previous: true });
                 }
                 Err(error) => return Err(error),
@@ -282,12 +317,33 @@ impl<'a> FlowRun<'a> {
         Ok(Resumed { next, progress, gives_up_previous: false })
     }
 
-    fn may_plan_anew(&self) -> bool {
-        !self.input.flow.once || self.input.analysis.snapshot.is_some()
+    /// Whether the input of a batch that failed is gone, so that another batch may take its place. Not where code may have
+    /// been given a part of it: it would get the rest again under another id.
+    fn may_give_up(&mut self, error: &Error) -> bool {
+        let is_kept = self.input.flow.once && self.input.analysis.snapshot.is_none();
+        if error.kind() != ErrorKind::Gone || is_kept || !self.taker.forgets() {
+            return false;
+        }
+        self.report.notice = Some(format!("planned input is skipped: {}", error.full_text()));
+        true
+    }
+
+    /// Refuses to go on where the target has batches that were never planned here: they would be taken for those of the
+    /// same numbers that are planned from now on, whose rows would be lost.
+    async fn check_landed(&self, planned: u64) -> Result<()> {
+        let landed = self.taker.landed().await?.unwrap_or(0);
+        if landed <= planned {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::State, "the target has batches of the flow that this storage has not planned")
+            .with("newest batch in the target", landed)
+            .with("newest batch that is planned", planned)
+            .help("another storage wrote them, or the state of this one is older than its target: restore it, or give the flow or its target another name"))
     }
 
     /// Takes one batch. The rows of a planned slice are the same whenever they are read.
     async fn take(&mut self, number: u64, plan: &Plan, turn: Option<Turn>) -> Result<()> {
+        self.had_batch = true;
         // The input may be gone by now if the batch landed and only its mark is missing: look for the stamp first.
         if self.taker.landed().await?.is_some_and(|landed| landed >= number) {
             return self.state.done(number, self.now()).await;
@@ -311,7 +367,11 @@ impl<'a> FlowRun<'a> {
             self.report.add_quality(quality);
         }
         self.report.bytes_written += outcome.committed.map_or(0, |committed| committed.bytes_written);
-        self.input.context.log.progressed(&self.report);
+        let mut told = self.report.clone();
+        if let Some(before) = &self.before {
+            told.add_attempt(before);
+        }
+        self.input.context.log.progressed(&told);
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use arrow_schema::SchemaRef;
 use object_store::ObjectStore;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use strandline_flow_graph::{Flow, Graph, Mode, ResolvedRequest, UpdateRequest};
+use strandline_flow_graph::{Flow, Graph, Mode, ResolvedRequest, UpdateOutcome, UpdateRequest};
 use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, FlowQuery, InputKind, PipelineDefinition};
 use strandline_table_formats::contract::TableFormat;
 use tokio::sync::{Semaphore, mpsc};
@@ -31,7 +31,7 @@ use crate::{
     sinks::{self, BatchSink, Registered, SinkPlan},
     snapshots::SnapshotProvider,
     state::{Lease, Register, engine_path},
-    update::{Context, Update},
+    update::{Attempt, Context, Update},
 };
 
 /// Where a pipeline keeps its tables and what it remembers.
@@ -336,6 +336,7 @@ impl Project {
             snapshots: self.snapshots.clone(),
             continuous: self.mode == Mode::Continuous,
             trigger_interval: settings.trigger_interval,
+            planned_refresh: AtomicBool::new(false),
             batches: Semaphore::new(settings.scheduler.permits()),
             progress,
             sinks: self.sinks.clone(),
@@ -366,22 +367,28 @@ async fn attempts(
 ) -> Result<UpdateReport> {
     let mut earlier: Option<UpdateReport> = None;
     loop {
-        let update = Update::new(Arc::clone(context), graph.clone(), analysis, told);
-        let attempt = update.run(&request, &settings).await?;
-        let report = match &earlier {
-            Some(earlier) => attempt.report.after(earlier),
-            None => attempt.report,
+        // What flows of an earlier attempt told is not of this one.
+        while told.try_recv().is_ok() {}
+        let update = Update::new(Arc::clone(context), graph.clone(), analysis, told).after(earlier.as_ref());
+        let (outcome, retryable, ended) = match update.run(&request, &settings).await {
+            Ok(Attempt { report, outcome, retryable, retry }) => {
+                let report = match &earlier {
+                    Some(earlier) => report.after(earlier),
+                    None => report,
+                };
+                request = retry;
+                (outcome, retryable, Ok(report))
+            }
+            Err(error) => (UpdateOutcome::Failed, error.is_retryable(), Err(error)),
         };
-        let Some(wait) = settings.attempts.after(attempt.outcome, attempt.retryable) else {
-            return Ok(report);
-        };
+        let Some(wait) = settings.attempts.after(outcome, retryable) else { return ended };
         context.log.state("WAITING_FOR_RETRY");
-        context.log.flush_if_due().await;
+        context.log.flush_now().await;
         context.pause(wait).await;
         if context.is_stopped() {
-            return Ok(report);
+            return ended;
         }
-        (request, earlier) = (attempt.retry, Some(report));
+        earlier = ended.ok().or(earlier);
         analysis = context.analyse(&graph).await;
     }
 }

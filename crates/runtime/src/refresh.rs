@@ -19,6 +19,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
     expectations::{quarantine_columns, quarantine_definition},
     flow_run::{definition_of, new_source, side_state},
+    query::SourceInput,
+    sources::{FileSource, kafka},
     state::{FlowState, Register, engine_path},
     update::Context,
 };
@@ -228,6 +230,14 @@ async fn check_source(context: &Context, flow: &str, once: bool, analyses: &Anal
     }
     let defined = context.definition.flows.iter().find(|defined| defined.name == flow);
     let defined = defined.ok_or_else(|| Error::new(ErrorKind::Internal, "the flow is not defined"))?;
+    if analysis.inferred {
+        // What is known of the source's columns will be forgotten: they must be there to be found out again.
+        match &analysis.source {
+            SourceInput::Files(call) => drop(FileSource::columns(call, None).await?),
+            SourceInput::Kafka(call) => drop(kafka::open(call, None, None).await?),
+            _ => {}
+        }
+    }
     let source = match new_source(context, defined, analysis).await {
         Ok(source) => source,
         // A table that another flow of the update makes.
@@ -235,10 +245,14 @@ async fn check_source(context: &Context, flow: &str, once: bool, analyses: &Anal
         Err(error) => return Err(error),
     };
     let (taken, _) = FlowState::current(&context.store, flow).await?.last_done().await?;
-    if once && taken > 0 && source.next(&source.start()).await?.is_none() {
+    let gives_once = once || analysis.snapshot.is_some();
+    if gives_once && taken > 0 && source.next(&source.start()).await?.is_none() {
+        let kind = if once { "ONCE" } else { "snapshot" };
         return Err(Error::new(
             ErrorKind::NotFound,
-            "the source of a ONCE flow is empty now: a full refresh would lose the rows that it gave",
+            format!(
+                "the source of a {kind} flow is empty now: a full refresh would lose the rows that it gave"
+            ),
         ));
     }
     Ok(())

@@ -4,6 +4,7 @@ mod announce;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    panic::AssertUnwindSafe,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -11,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use futures::FutureExt;
 use object_store::ObjectStore;
 use strandline_flow_graph::{
     Action, Completions, FlowId, FlowState, Graph, Input, Outcome, ResolvedRequest, Scheduler, Timestamp,
@@ -32,7 +34,7 @@ use crate::{
     clock::Clock,
     error::{Error, ErrorKind, Result},
     events::EventLog,
-    flow_run::{self, FlowRun},
+    flow_run::{self, Ended, FlowRun},
     refresh::{self, Analyses, OpenRefresh},
     report::{FlowReport, FlowStatus, Observer, UpdateReport},
     retention,
@@ -58,6 +60,8 @@ pub(crate) struct Context {
     pub(crate) trigger_interval: Duration,
     /// Where flows without a checkpoint begin, by their names.
     pub(crate) imported: BTreeMap<String, serde_json::Value>,
+    /// Whether this update recorded what it clears, so that it is not to be cleared once more.
+    pub(crate) planned_refresh: AtomicBool,
     /// Limits how many batches are taken at once where flows hold no permit of the scheduler: in continuous mode.
     pub(crate) batches: Semaphore,
     /// Where flows of a continuous pipeline tell that they have taken in all that there was.
@@ -134,7 +138,9 @@ pub(crate) struct Update<'a> {
     reports: BTreeMap<String, FlowReport>,
     /// What was told to those who watch.
     told: announce::Told,
-    running: JoinSet<(FlowId, FlowReport, Result<()>)>,
+    /// What earlier attempts of the update did, by flow.
+    earlier: BTreeMap<String, FlowReport>,
+    running: JoinSet<(FlowId, FlowReport, Result<Ended>)>,
     progress: &'a mut UnboundedReceiver<String>,
 }
 
@@ -161,11 +167,19 @@ impl<'a> Update<'a> {
             broken: BTreeMap::new(),
             reports: BTreeMap::new(),
             told: announce::Told::default(),
+            earlier: BTreeMap::new(),
             running: JoinSet::new(),
             progress,
         };
         update.understand(analysis);
         update
+    }
+
+    /// Adds to what those who watch are told what earlier attempts of the update did.
+    pub(crate) fn after(mut self, earlier: Option<&UpdateReport>) -> Self {
+        let flows = earlier.into_iter().flat_map(|earlier| &earlier.flows);
+        self.earlier = flows.map(|report| (report.flow.clone(), report.clone())).collect();
+        self
     }
 
     fn understand(&mut self, analysis: Analysis) {
@@ -182,8 +196,13 @@ impl<'a> Update<'a> {
     /// Runs the update to its end.
     pub(crate) async fn run(mut self, request: &ResolvedRequest, settings: &Settings) -> Result<Attempt> {
         let started = self.context.clock.now();
+        let mut request = request.clone();
         if let Some(refresh) = OpenRefresh::left_over(&self.context).await? {
             self.finish(&refresh).await?;
+            if self.context.planned_refresh.load(Ordering::Relaxed) {
+                // It is what this update asks for, which an earlier attempt began.
+                request = request.without_clearing();
+            }
         }
         let mut completions = Vec::new();
         for flow in self.context.definition.flows.iter().filter(|flow| flow.once) {
@@ -193,7 +212,7 @@ impl<'a> Update<'a> {
         }
         let completions: Completions = completions.into_iter().collect();
         let mut scheduler =
-            Scheduler::start(self.graph.clone(), request, &completions, settings.scheduler.clone());
+            Scheduler::start(self.graph.clone(), &request, &completions, settings.scheduler.clone());
         self.announce_queued(&scheduler);
         let outcome = self.obey(&mut scheduler).await?;
         self.collect_tombstones(&scheduler).await;
@@ -212,6 +231,7 @@ impl<'a> Update<'a> {
         let Some(clearing) = scheduler.clearing() else { return Ok(()) };
         refresh::check_sources(&self.context, &self.graph, clearing, &self.analysis).await?;
         let refresh = OpenRefresh::plan(&self.context, &self.graph, clearing).await?;
+        self.context.planned_refresh.store(true, Ordering::Relaxed);
         self.finish(&refresh).await?;
         for flow in clearing.flows.iter().filter_map(|id| self.graph.flow(*id)) {
             if flow.is_once() {
@@ -260,6 +280,7 @@ impl<'a> Update<'a> {
                     Action::Abort { .. } => {}
                     Action::Clear => {
                         self.context.log.state("RESETTING");
+                        self.context.log.flush_now().await;
                         let input = match self.clear(scheduler).await {
                             Ok(()) => {
                                 self.context.log.state("RUNNING");
@@ -367,13 +388,13 @@ impl<'a> Update<'a> {
     }
 
     /// Notes how a flow ended.
-    fn note(&mut self, mut report: FlowReport, result: Result<()>) -> Outcome {
+    fn note(&mut self, mut report: FlowReport, result: Result<Ended>) -> Outcome {
         let outcome = match result {
-            Ok(()) if self.context.is_stopped() => {
+            Ok(Ended::Stopped) => {
                 report.status = FlowStatus::Stopped;
                 Outcome::Stopped
             }
-            Ok(()) => Outcome::Succeeded,
+            Ok(Ended::Done) => Outcome::Succeeded,
             Err(error) => {
                 report.status = FlowStatus::Failed;
                 report.reason = Some(error.full_text());
@@ -413,6 +434,16 @@ impl<'a> Update<'a> {
         Ok(())
     }
 
+    /// What earlier attempts of the flow did, in this attempt of the update and before.
+    fn so_far(&self, name: &str) -> Option<FlowReport> {
+        let (earlier, own) = (self.earlier.get(name), self.reports.get(name));
+        let mut sum = own.or(earlier)?.clone();
+        if let (Some(earlier), Some(_)) = (earlier, own) {
+            sum.add_attempt(earlier);
+        }
+        Some(sum)
+    }
+
     fn fresh_report(&self, id: FlowId, name: &str) -> FlowReport {
         let target = self.graph.flow(id).map(|flow| flow.target().to_owned()).unwrap_or_default();
         FlowReport::new(name, &target, FlowStatus::Completed)
@@ -420,6 +451,7 @@ impl<'a> Update<'a> {
 
     fn spawn(&mut self, id: FlowId, name: String, analysis: Arc<FlowAnalysis>) {
         let report = self.fresh_report(id, &name);
+        let before = self.so_far(&name);
         let context = Arc::clone(&self.context);
         let span = info_span!("flow", name);
         let run = async move {
@@ -427,13 +459,22 @@ impl<'a> Update<'a> {
                 return (id, report, Err(Error::new(ErrorKind::Internal, "the flow is not defined")));
             };
             context.log.entered(&name, FlowStatus::Planning);
-            let (report, result) = match FlowRun::open(&context, flow, &analysis).await {
-                Ok(run) => {
-                    context.log.entered(&name, FlowStatus::Running);
-                    run.run().await
+            let run = async {
+                match FlowRun::open(&context, flow, &analysis, before).await {
+                    Ok(run) => {
+                        context.log.entered(&name, FlowStatus::Running);
+                        run.run().await
+                    }
+                    Err(error) => (report.clone(), Err(error)),
                 }
-                Err(error) => (report, Err(error)),
             };
+            // Code of users runs in here, too: what it does to one flow is no matter of the others.
+            let (report, result) = AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|panic| {
+                let why = panic.downcast_ref::<String>().map(String::as_str);
+                let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
+                let error = Error::new(ErrorKind::Internal, "the flow ended abnormally").with("panic", why);
+                (report.clone(), Err(error))
+            });
             (id, report, result.map_err(|error| error.with("flow", &name)))
         };
         self.running.spawn(run.instrument(span));

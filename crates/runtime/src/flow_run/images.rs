@@ -249,6 +249,10 @@ impl Source for Images {
     async fn next(&self, progress: &Value) -> Result<Option<Value>> {
         let progress: Progress = decoded(progress)?;
         let last = progress.last.as_deref().map(|last| self.version_in(last)).transpose()?;
+        if self.once && last.is_some() && self.gallery.is_fixed() {
+            // The one image was taken, by a process that did not come to say that the flow is complete.
+            return Ok(None);
+        }
         let Some(version) = self.version_after(last.as_ref()).await? else {
             if self.once && last.is_none() {
                 return Err(condition(

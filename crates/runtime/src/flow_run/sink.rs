@@ -71,6 +71,11 @@ impl Taker for Code {
         Ok(None)
     }
 
+    /// What code did with the rows that it was given is not known.
+    fn forgets(&self) -> bool {
+        false
+    }
+
     async fn take(&self, input: &Input<'_>, planned: &PlannedBatch, _: Option<Turn>) -> Result<BatchOutcome> {
         let (rows, count) = rows(input, planned).await?;
         let batch = SinkBatch {

@@ -38,13 +38,12 @@ impl<'a> Snapshot<'a> {
     /// G-14.
     async fn check_empty(&self) -> Result<()> {
         let target = self.of.target();
-        let has_snapshot = batch::barriers(target).await?.greatest(BarrierKind::Snapshot).is_some();
+        let mut is_empty = batch::barriers(target).await?.greatest(BarrierKind::Snapshot).is_none();
         let mut rows = target.table.snapshot().await?.scan(None).await?;
-        let mut has_rows = false;
-        while let Some(batch) = rows.try_next().await? {
-            has_rows |= batch.num_rows() > 0;
+        while is_empty && let Some(batch) = rows.try_next().await? {
+            is_empty = batch.num_rows() == 0;
         }
-        if !has_snapshot && !has_rows {
+        if is_empty {
             return Ok(());
         }
         Err(condition(

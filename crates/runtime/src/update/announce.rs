@@ -37,7 +37,11 @@ impl Update<'_> {
                     }
                 }
                 Some(state) if state.is_final() && self.told.ended.insert(id) => {
-                    self.context.log.ended(&self.closing_report(flow, state));
+                    let mut report = self.closing_report(flow, state);
+                    if let Some(earlier) = self.earlier.get(flow.name()) {
+                        report.add_attempt(earlier);
+                    }
+                    self.context.log.ended(&report);
                 }
                 _ => {}
             }
@@ -62,7 +66,8 @@ impl Update<'_> {
             }
             FlowState::Idle => report.status = FlowStatus::Idle,
             FlowState::Excluded => report.status = FlowStatus::Excluded,
-            FlowState::Stopped | FlowState::NotCleared => report.status = FlowStatus::Stopped,
+            FlowState::Stopped => report.status = FlowStatus::Stopped,
+            FlowState::NotCleared => report.status = FlowStatus::Failed,
             _ => {}
         }
         report

@@ -96,3 +96,31 @@ async fn r20_a_reader_that_goes_on_takes_in_the_columns_that_its_table_gains() {
         assert_eq!(json!(rows), json!([{ "k": "a", "more": null }, { "k": "b", "more": 7 }]), "{format:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_column_that_the_pipeline_does_not_define_any_more_is_not_new() {
+    let bench = Bench::new(Format::Delta);
+    let sql = |columns: &str| {
+        format!(
+            "SET pipelines.trigger.interval = 5 ms;
+             CREATE STREAMING TABLE raw AS
+               SELECT {columns} FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, old INT');
+             CREATE STREAMING TABLE now AS SELECT k FROM STREAM(raw);"
+        )
+    };
+    bench.file("in/1.json", &[json!({ "k": "a", "old": 1 })]);
+    bench.succeed(&sql("k, old")).await;
+    let rounds = std::sync::atomic::AtomicUsize::new(0);
+    let report = run_until(&bench, &sql("k"), async || {
+        if rounds.fetch_add(1, Ordering::Relaxed) == 1 {
+            bench.file("in/2.json", &[json!({ "k": "b" })]);
+        }
+        rounds.load(Ordering::Relaxed) > 20 && count(&bench).await == 2
+    })
+    .await;
+    assert!(report.flows.iter().all(|flow| flow.reason.is_none() && flow.notice.is_none()), "{report:#?}");
+    let planned = bench
+        .rows("SELECT count(*) AS n FROM events() WHERE update_id = 2 AND flow_name = 'now' AND status = 'PLANNING'")
+        .await;
+    assert_eq!(planned[0]["n"], 1, "the flow is not begun again and again");
+}

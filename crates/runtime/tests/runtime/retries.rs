@@ -108,3 +108,59 @@ async fn fifty_flows_run_with_the_permits_respected() {
     assert_eq!(crowd.now.load(Ordering::SeqCst), 0, "each start has its end");
     assert_eq!(crowd.most.load(Ordering::SeqCst), 4);
 }
+
+/// A sink whose code panics.
+struct Panics;
+
+#[async_trait::async_trait]
+impl strandline_runtime::sinks::BatchSink for Panics {
+    async fn write(&self, _: strandline_runtime::sinks::SinkBatch) -> Result<(), strandline_runtime::Error> {
+        panic!("the code of a user")
+    }
+}
+
+#[tokio::test]
+async fn r13_a_panic_in_one_flow_is_the_failure_of_that_flow() {
+    let (bench, _) = bench();
+    let sql = pipeline(
+        "CREATE SINK code USING foreachBatch;
+         CREATE FLOW given AS INSERT INTO code BY NAME
+           SELECT * FROM STREAM read_files('in/*.json', format => 'json', schema => 'k STRING, v BIGINT');
+         CREATE STREAMING TABLE after;
+         CREATE FLOW after DEPENDS ON (given) AS INSERT INTO after BY NAME SELECT * FROM STREAM(raw);",
+    );
+    let report = bench.project(&sql).with_sink("code", Arc::new(Panics)).run().await.unwrap();
+    let of = |name: &str| report.flows.iter().find(|flow| flow.flow == name).unwrap();
+    assert!(of("given").reason.as_ref().unwrap().contains("the code of a user"), "{report:#?}");
+    assert_eq!((of("raw").status, of("raw").batches), (FlowStatus::Completed, 2));
+    assert_eq!(of("after").status, FlowStatus::Skipped);
+}
+
+#[tokio::test]
+async fn r17_what_is_told_of_a_flow_are_sums_over_its_attempts() {
+    let (bench, store) = bench();
+    store.faults().add(Rule::nth(1, Fault::Before).on("/plan/00000000000000000002"));
+    bench.succeed(&pipeline("")).await;
+    let told = bench
+        .rows("SELECT details FROM events() WHERE flow_name = 'raw' AND level = 'METRICS' ORDER BY sequence")
+        .await;
+    let last: serde_json::Value =
+        serde_json::from_str(told.last().unwrap()["details"].as_str().unwrap()).unwrap();
+    assert_eq!(last["flow_progress"]["metrics"]["num_output_rows"], 2, "{last}");
+}
+
+#[tokio::test]
+async fn r15_a_clearing_is_tried_again_and_clears_once() {
+    let (bench, store) = bench();
+    let sql = pipeline("SET pipelines.numUpdateRetryAttempts = 3;");
+    bench.succeed(&sql).await;
+    let before = bench.version("raw").await;
+    // Twice the store fails while what is recorded is being done.
+    store.faults().add(Rule::nth(1, Fault::Before).on("/incarnation/"));
+    store.faults().add(Rule::nth(2, Fault::Before).on("/incarnation/"));
+    let request = strandline_runtime::UpdateRequest::full_refresh_all();
+    let report = bench.project(&sql).run_request(&request).await.unwrap();
+    assert!(report.is_success(), "{report:#?}");
+    assert_eq!(bench.rows("SELECT k FROM raw").await.len(), 2);
+    assert_eq!(bench.version("raw").await, before + 3, "emptied once, then two batches");
+}

@@ -154,3 +154,32 @@ async fn r01_in_continuous_mode_a_flow_waits_for_the_next_version() {
     assert_eq!((flow(&report).status, flow(&report).batches), (FlowStatus::Stopped, 3), "{report:#?}");
     assert_eq!(scd2(&bench).await, history_after_three());
 }
+
+#[tokio::test]
+async fn a_single_image_that_was_taken_is_not_asked_for_again_whenever_the_process_is_killed() {
+    let sql = "SET pipelines.maxFlowRetryAttempts = 0;
+        CREATE STREAMING TABLE t;
+        CREATE FLOW f AS AUTO CDC ONCE INTO t
+          FROM SNAPSHOT (SELECT * FROM read_files('in/*.json', format => 'json', schema => 'id INT')) KEYS (id);";
+    let fresh = || {
+        let store = FaultStore::new(InMemory::new());
+        let bench = Bench::over(Format::Delta, Arc::new(store.clone()));
+        bench.file("in/1.json", &[json!({ "id": 1 }), json!({ "id": 2 })]);
+        (bench, store)
+    };
+    let (undisturbed, store) = fresh();
+    undisturbed.succeed(sql).await;
+    let operations = store.faults().count();
+    for fault in [Fault::Before, Fault::After] {
+        for n in 1..=operations {
+            let (bench, store) = fresh();
+            store.faults().add(Rule::nth(n, fault).and_dies());
+            drop(bench.run(sql).await);
+            store.faults().revive();
+            bench.succeed(sql).await;
+            assert_eq!(bench.rows("SELECT id FROM t").await.len(), 2, "killed {fault:?} at operation {n}");
+            let report = bench.succeed(sql).await;
+            assert_eq!(flow(&report).status, FlowStatus::Idle, "killed {fault:?} at operation {n}");
+        }
+    }
+}
