@@ -5,7 +5,8 @@
 //!
 //! - [`lake`]: tables of Parquet files over any adapter (lookup, copy-on-write, append, overwrite);
 //! - [`parquet`]: the files themselves;
-//! - [`memory`]: the adapter without a format; `delta` (feature `delta`): the adapter for Delta Lake;
+//! - [`memory`]: the adapter without a format; `delta` and `iceberg` (features of these names): the adapters for Delta
+//!   Lake and Apache Iceberg;
 //! - [`side_state`]: the versioned rows beside a target that its readers never see;
 //! - [`layer`]: a decorator that lets commits fail, for tests;
 //! - [`durable`]: a local folder that fsyncs;
@@ -19,6 +20,8 @@ pub mod delta;
 pub mod durable;
 pub mod error;
 mod hex;
+#[cfg(feature = "iceberg")]
+pub mod iceberg;
 mod keys;
 pub mod lake;
 pub mod layer;

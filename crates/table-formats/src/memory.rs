@@ -119,7 +119,7 @@ impl TableMetadata for MemoryMetadata {
         &self,
         base: &TableHead,
         change: FileChanges,
-        stamp: &CommitStamp,
+        stamp: Option<&CommitStamp>,
     ) -> Result<MetadataOutcome> {
         let mut versions = lock(&self.versions);
         let latest = versions.last().map_or(base.version, |(head, _)| head.version);
@@ -152,7 +152,7 @@ impl TableMetadata for MemoryMetadata {
 
 impl TableHead {
     /// The version after this one, as far as every format has it.
-    pub(crate) fn after(&self, change: FileChanges, stamp: &CommitStamp) -> Self {
+    pub(crate) fn after(&self, change: FileChanges, stamp: Option<&CommitStamp>) -> Self {
         let mut files: Vec<Arc<DataFile>> = self
             .files
             .iter()
@@ -162,7 +162,7 @@ impl TableHead {
         files.extend(change.add.into_iter().map(Arc::new));
         files.sort_by(|a, b| a.path.cmp(&b.path));
         let mut batches = self.batches.clone();
-        batches.insert(stamp.writer.clone(), stamp.batch);
+        batches.extend(stamp.map(|stamp| (stamp.writer.clone(), stamp.batch)));
         let before = TableDefinition {
             schema: change.schema.unwrap_or_else(|| Arc::clone(&self.schema)),
             keys: self.keys.clone(),
@@ -176,8 +176,8 @@ impl TableHead {
             keys,
             properties,
             batches,
-            state: stamp.state,
-            epoch: self.epoch.max(stamp.epoch),
+            state: stamp.map_or(self.state, |stamp| stamp.state),
+            epoch: self.epoch.max(stamp.map_or(0, |stamp| stamp.epoch)),
             files: Arc::new(files),
             identity: Arc::clone(&self.identity),
             adapter: Arc::clone(&self.adapter),

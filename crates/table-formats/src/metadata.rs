@@ -1,6 +1,11 @@
 //! Level 2: what an adapter does. It knows files and metadata, never a row.
 
-use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    any::Any,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
@@ -24,23 +29,44 @@ pub struct DataFile {
     pub rows: u64,
     /// Statistics by top-level column, as far as they are known.
     pub stats: BTreeMap<String, ColumnStats>,
-    /// What else makes its rows; nothing for files of ours.
-    pub overlay: Option<Arc<Overlay>>,
+    /// Columns of one value that the file leaves out, in arrays of one: those that a table is partitioned by, in some
+    /// formats.
+    pub constants: Arc<BTreeMap<String, ArrayRef>>,
+    /// Which rows of it don't count; `None` when all do.
+    pub deleted: Option<Arc<DeletedRows>>,
 }
 
-/// What makes a file's rows besides the file: other writers leave columns out that are the same in all rows, and mark rows
-/// as deleted beside the file.
-#[derive(Debug, Clone, Default)]
-pub struct Overlay {
-    /// Columns of one value, in an array of one.
-    pub constants: BTreeMap<String, ArrayRef>,
-    /// Which rows don't count.
-    pub deleted: Option<DeletedRows>,
+impl DataFile {
+    /// Rows that count, as far as it is known.
+    pub fn live_rows(&self) -> u64 {
+        let deleted = self.deleted.as_ref().and_then(|deleted| deleted.count).unwrap_or(0);
+        self.rows.saturating_sub(deleted)
+    }
+
+    /// True when two files have the same rows: the same path, and the same rows of it count.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.path == other.path
+            && match (&self.deleted, &other.deleted) {
+                (None, None) => true,
+                (Some(a), Some(b)) => a.places == b.places,
+                (None, Some(_)) | (Some(_), None) => false,
+            }
+    }
+}
+
+/// Which rows of a file don't count: its deletion vector, or its position deletes. [`TableMetadata::deleted_rows`] reads
+/// them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletedRows {
+    /// How many; `None` where the format does not say.
+    pub count: Option<u64>,
+    /// Where it stands which.
+    pub places: Vec<DeletedPlace>,
 }
 
 /// Where it stands which rows of a file don't count.
-#[derive(Debug, Clone)]
-pub enum DeletedRows {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeletedPlace {
     /// Here: in the format's own encoding.
     Inline(Vec<u8>),
     /// In a file of the table's folder, from an offset.
@@ -124,7 +150,8 @@ impl fmt::Debug for TableHead {
 /// What a commit does to a table's files.
 #[derive(Debug, Clone, Default)]
 pub struct FileChanges {
-    /// Files that come.
+    /// Files that come. One of a path that goes in the same change is the same file with more rows deleted, as
+    /// [`TableMetadata::mask`] gave it.
     pub add: Vec<DataFile>,
     /// Files that go.
     pub remove: Vec<Arc<DataFile>>,
@@ -132,8 +159,19 @@ pub struct FileChanges {
     pub schema: Option<SchemaRef>,
     /// What the table is from now on, when it is replaced as a whole; instead of `schema`.
     pub definition: Option<Box<TableDefinition>>,
+    /// Files that tell what changed, row by row, where the table records it: see [`TableMetadata::change_folder`].
+    pub changed: Vec<DataFile>,
     /// What kind of change it is, for readers of the table's history.
     pub operation: Operation,
+}
+
+/// A file, and which of its rows shall not count any more.
+#[derive(Debug, Clone)]
+pub struct Mask {
+    /// The file as it is in the base version.
+    pub file: Arc<DataFile>,
+    /// All its rows that don't count from now on, those of before included.
+    pub deleted: RoaringBitmap,
 }
 
 /// Kind of a change.
@@ -148,6 +186,8 @@ pub enum Operation {
     Overwrite,
     /// The same, and the table became another one.
     Replace,
+    /// Rows moved to other files; none came, went or changed.
+    Compact,
 }
 
 /// How a metadata commit ended.
@@ -189,7 +229,7 @@ pub trait TableMetadata: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// `NotFound` for a version that is not retained, else the store's.
     async fn head(&self, at: Option<TableVersion>) -> Result<TableHead>;
-    /// Commits a change on a base.
+    /// Commits a change on a base. Without a stamp, batches, state and epoch stay those of the base: maintenance commits so.
     ///
     /// # Errors
     /// The store's.
@@ -197,7 +237,7 @@ pub trait TableMetadata: fmt::Debug + Send + Sync + 'static {
         &self,
         base: &TableHead,
         change: FileChanges,
-        stamp: &CommitStamp,
+        stamp: Option<&CommitStamp>,
     ) -> Result<MetadataOutcome>;
     /// What each commit after `after`, up to `until`, did, oldest first; `None` begins with version 0.
     ///
@@ -220,7 +260,52 @@ pub trait TableMetadata: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// The store's, `Corrupt`.
-    async fn deleted_rows(&self, _: &DeletedRows) -> Result<RoaringBitmap> {
+    async fn deleted_rows(&self, _: &DataFile) -> Result<RoaringBitmap> {
         Err(Error::new(ErrorKind::Unsupported, "this format marks no rows beside a file"))
+    }
+    /// Refuses a version whose files can't be masked, with the reason: they are rewritten instead.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    fn check_masks(&self, _: &TableHead) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, "this format marks no rows beside a file"))
+    }
+    /// Writes which rows of files don't count any more, beside them, and gives the files as they are with it. Nothing is
+    /// visible of it before a commit that removes the old ones and adds these.
+    ///
+    /// # Errors
+    /// The store's, `Unsupported`.
+    async fn mask(&self, base: &TableHead, _: Vec<Mask>) -> Result<Vec<DataFile>> {
+        self.check_masks(base).map(|()| Vec::new())
+    }
+    /// The columns as they are written to files of this table: with what the format wants said in the files themselves,
+    /// such as the numbers of fields. `schema` may have columns that the base lacks.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    fn file_schema(&self, _: &TableHead, schema: &SchemaRef) -> Result<SchemaRef> {
+        Ok(Arc::clone(schema))
+    }
+    /// The folder, within the table's, for files that tell what a commit changed; `None` where the table does not record
+    /// it, and its changes are found by comparing files.
+    fn change_folder(&self, _: &TableHead) -> Option<&'static str> {
+        None
+    }
+    /// Forgets the versions that were replaced by newer ones before a moment, in milliseconds since 1970, UTC; the newest
+    /// version stays. Gives how many. Their files stay until somebody removes what no version names.
+    ///
+    /// # Errors
+    /// The store's, `Unsupported`.
+    async fn expire(&self, _before: i64) -> Result<u64> {
+        Err(Error::new(ErrorKind::Unsupported, "this format keeps all versions"))
+    }
+    /// Every file that is named by a version which was the newest at a moment or after it, by its path within the table's
+    /// folder: data files, files of deletes and of changes, and the format's own. What is under the table's folder, is not
+    /// among them, and is old enough belongs to nobody.
+    ///
+    /// # Errors
+    /// The store's, `Unsupported`.
+    async fn named_files(&self, _since: i64) -> Result<BTreeSet<String>> {
+        Err(Error::new(ErrorKind::Unsupported, "this format does not tell which files it needs"))
     }
 }

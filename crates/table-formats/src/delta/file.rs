@@ -13,7 +13,7 @@ use super::{deletion_vector, stats};
 use crate::{
     contract::Result,
     error::{Error, ErrorKind},
-    metadata::{DataFile, DeletedRows, Overlay},
+    metadata::{DataFile, DeletedPlace, DeletedRows},
 };
 
 /// Where nobody says how many rows a file has: bytes of one row.
@@ -89,7 +89,8 @@ impl Named {
         let rows = rows.ok_or_else(|| {
             super::metadata::unsupported("files without statistics").with("file", &self.path)
         })?;
-        Ok(DataFile { size: self.bytes().unwrap_or(0), path: self.path, rows, stats, overlay: None })
+        let size = self.bytes().unwrap_or(0);
+        Ok(DataFile { path: self.path, size, rows, stats, constants: Arc::default(), deleted: None })
     }
 
     /// A file of anybody's table, to read. `size` is asked for where the log does not say it; a file that is gone has none.
@@ -99,22 +100,19 @@ impl Named {
             Some(json) => stats::from_json(json, schema).map_err(|e| e.with("file", &self.path))?.0,
             None => None,
         };
-        let overlay = Overlay {
-            constants: self
-                .partition
-                .iter()
-                .filter_map(|(name, value)| Some((name, value, schema.field_with_name(name).ok()?)))
-                .map(|(name, value, field)| Ok((name.clone(), constant(value.as_deref(), field)?)))
-                .collect::<Result<_>>()?,
-            deleted: self.deletions.as_ref().map(deleted).transpose()?,
-        };
-        let plain = overlay.constants.is_empty() && overlay.deleted.is_none();
+        let constants = self
+            .partition
+            .iter()
+            .filter_map(|(name, value)| Some((name, value, schema.field_with_name(name).ok()?)))
+            .map(|(name, value, field)| Ok((name.clone(), constant(value.as_deref(), field)?)))
+            .collect::<Result<_>>()?;
         Ok(DataFile {
             path: self.path,
             size,
             rows: rows.unwrap_or(size / ROW_BYTES + 1),
             stats: BTreeMap::new(),
-            overlay: (!plain).then(|| Arc::new(overlay)),
+            constants: Arc::new(constants),
+            deleted: self.deletions.as_ref().map(deleted).transpose()?.map(Arc::new),
         })
     }
 
@@ -139,16 +137,17 @@ fn constant(text: Option<&str>, field: &arrow_schema::Field) -> Result<ArrayRef>
 
 fn deleted(descriptor: &DeletionVectorDescriptor) -> Result<DeletedRows> {
     let text = &descriptor.path_or_inline_dv;
-    match descriptor.storage_type {
-        StorageType::Inline => Ok(DeletedRows::Inline(deletion_vector::decoded(text)?)),
-        StorageType::UuidRelativePath => Ok(DeletedRows::File {
+    let place = match descriptor.storage_type {
+        StorageType::Inline => DeletedPlace::Inline(deletion_vector::decoded(text)?),
+        StorageType::UuidRelativePath => DeletedPlace::File {
             path: deletion_vector::relative_path(text)?,
             offset: descriptor.offset.and_then(|offset| u64::try_from(offset).ok()).unwrap_or(1),
             size: u64::try_from(descriptor.size_in_bytes).unwrap_or(0),
-        }),
+        },
         StorageType::AbsolutePath => {
             let message = "a table's deletion vector lies outside the table's folder, which can't be read";
-            Err(Error::new(ErrorKind::Unsupported, message).with("path", text))
+            return Err(Error::new(ErrorKind::Unsupported, message).with("path", text));
         }
-    }
+    };
+    Ok(DeletedRows { count: u64::try_from(descriptor.cardinality).ok(), places: vec![place] })
 }

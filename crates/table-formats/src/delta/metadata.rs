@@ -29,7 +29,7 @@ use crate::{
     contract::{CommitStamp, Result, TableDefinition, TableVersion},
     error::{Error, ErrorKind},
     metadata::{
-        DataFile, DeletedRows, FileChanges, FileCommit, MetadataOutcome, Operation, TableHead, TableMetadata,
+        DataFile, DeletedPlace, FileChanges, FileCommit, MetadataOutcome, Operation, TableHead, TableMetadata,
     },
     parquet::file_path,
     time::wall_clock_millis,
@@ -134,12 +134,13 @@ impl DeltaMetadata {
         head_of(state, marks, &files)
     }
 
-    fn actions(base: &TableHead, change: &FileChanges, stamp: &CommitStamp) -> Result<Vec<Action>> {
+    fn actions(base: &TableHead, change: &FileChanges, stamp: Option<&CommitStamp>) -> Result<Vec<Action>> {
         let now = wall_clock_millis();
         let (schema, keys) = match &change.definition {
             Some(new) => (&new.schema, &new.keys),
             None => (change.schema.as_ref().unwrap_or(&base.schema), &base.keys),
         };
+        let data_change = change.operation != Operation::Compact;
         let mut actions = Vec::new();
         if schema != &base.schema {
             actions.extend(protocol::upgraded(state_of(base)?.protocol(), schema)?.map(Action::Protocol));
@@ -148,7 +149,7 @@ impl DeltaMetadata {
         actions.extend(change.remove.iter().map(|file| {
             Action::Remove(Remove {
                 path: file.path.clone(),
-                data_change: true,
+                data_change,
                 deletion_timestamp: Some(now),
                 extended_file_metadata: Some(true),
                 partition_values: Some(std::iter::empty().collect()),
@@ -161,7 +162,7 @@ impl DeltaMetadata {
                 path: file.path.clone(),
                 size: i64::try_from(file.size).unwrap_or(i64::MAX),
                 modification_time: now,
-                data_change: true,
+                data_change,
                 stats: Some(stats::to_json(file, schema, keys)?),
                 ..Add::default()
             }));
@@ -173,15 +174,15 @@ impl DeltaMetadata {
     fn metadata_action(
         base: &TableHead,
         change: &FileChanges,
-        stamp: &CommitStamp,
+        stamp: Option<&CommitStamp>,
     ) -> Result<Option<Action>> {
         let state = state_of(base)?;
         let mut metadata = state.metadata().clone();
         let mut apps = writers(state)?;
-        let app = stamp::app(&stamp.writer);
-        let known = apps.contains(&app);
+        let unknown = stamp.map(|stamp| stamp::app(&stamp.writer)).filter(|app| !apps.contains(app));
+        let known = unknown.is_none();
         let failed = |e| Error::new(ErrorKind::Internal, "the metadata can't be changed").because(e);
-        if !known {
+        if let Some(app) = unknown {
             apps.push(app);
             let list = serde_json::json!(apps).to_string();
             metadata = metadata.add_config_key(WRITERS.to_owned(), list).map_err(failed)?;
@@ -261,7 +262,7 @@ impl TableMetadata for DeltaMetadata {
         &self,
         base: &TableHead,
         change: FileChanges,
-        stamp: &CommitStamp,
+        stamp: Option<&CommitStamp>,
     ) -> Result<MetadataOutcome> {
         if self.foreign {
             return Err(Error::new(ErrorKind::Unsupported, "a table by its path is read, not changed"));
@@ -271,9 +272,13 @@ impl TableMetadata for DeltaMetadata {
         let properties = CommitProperties::default()
             .with_max_retries(0)
             .with_create_checkpoint(false)
-            .with_cleanup_expired_logs(Some(false))
-            .with_application_transactions(stamp::transactions(stamp, base.epoch)?)
-            .with_metadata([("strandline".to_owned(), stamp::json(stamp))]);
+            .with_cleanup_expired_logs(Some(false));
+        let properties = match stamp {
+            None => properties,
+            Some(stamp) => properties
+                .with_application_transactions(stamp::transactions(stamp, base.epoch)?)
+                .with_metadata([("strandline".to_owned(), stamp::json(stamp))]),
+        };
         let commit = CommitBuilder::from(properties)
             .with_actions(Self::actions(base, &change, stamp)?)
             .build(Some(state), Arc::clone(&self.log), operation);
@@ -322,20 +327,21 @@ impl TableMetadata for DeltaMetadata {
         Err(Error::new(ErrorKind::Unsupported, message).with("version", head.version))
     }
 
-    async fn deleted_rows(&self, deleted: &DeletedRows) -> Result<RoaringBitmap> {
-        match deleted {
-            DeletedRows::Inline(bytes) => deletion_vector::plain(bytes),
-            DeletedRows::File { path, offset, size } => {
-                let path = file_path(&self.root, path)?;
-                let range = *offset..offset + size + deletion_vector::FRAME;
-                let bytes = self
-                    .store
-                    .get_range(&path, range)
-                    .await
-                    .map_err(|e| Error::from(e).with("file", &path))?;
-                deletion_vector::framed(&bytes, *size).map_err(|e| e.with("file", &path))
-            }
+    async fn deleted_rows(&self, file: &DataFile) -> Result<RoaringBitmap> {
+        let mut all = RoaringBitmap::new();
+        for place in file.deleted.iter().flat_map(|deleted| &deleted.places) {
+            all |= match place {
+                DeletedPlace::Inline(bytes) => deletion_vector::plain(bytes)?,
+                DeletedPlace::File { path, offset, size } => {
+                    let path = file_path(&self.root, path)?;
+                    let range = *offset..offset + size + deletion_vector::FRAME;
+                    let bytes = self.store.get_range(&path, range).await;
+                    let bytes = bytes.map_err(|e| Error::from(e).with("file", &path))?;
+                    deletion_vector::framed(&bytes, *size).map_err(|e| e.with("file", &path))?
+                }
+            };
         }
+        Ok(all)
     }
 }
 
@@ -479,6 +485,7 @@ fn operation(operation: Operation) -> DeltaOperation {
     match operation {
         Operation::Append => write(SaveMode::Append),
         Operation::Overwrite | Operation::Replace => write(SaveMode::Overwrite),
+        Operation::Compact => DeltaOperation::Optimize { predicate: None, target_size: 0 },
         Operation::Merge => DeltaOperation::Merge {
             predicate: None,
             merge_predicate: None,

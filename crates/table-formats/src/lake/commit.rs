@@ -80,7 +80,8 @@ impl Committer {
             }
         };
         let schema = changed(base, &schema);
-        let change = FileChanges { add, remove, schema, definition: None, operation: Operation::Merge };
+        let change =
+            FileChanges { add, remove, schema, operation: Operation::Merge, ..FileChanges::default() };
         self.land(base, change, stamp, deleted).await
     }
 
@@ -144,8 +145,8 @@ impl Committer {
             add,
             remove: base.files.to_vec(),
             schema: changed(base, &schema),
-            definition: None,
             operation: Operation::Overwrite,
+            ..FileChanges::default()
         };
         let deleted = base.files.iter().map(|f| f.rows).sum();
         self.land(base, change, stamp, deleted).await
@@ -174,6 +175,7 @@ impl Committer {
             schema: None,
             definition: Some(definition),
             operation: Operation::Replace,
+            ..FileChanges::default()
         };
         let deleted = base.files.iter().map(|f| f.rows).sum();
         self.land(base, change, stamp, deleted).await
@@ -220,8 +222,9 @@ impl Committer {
                 schema: changed(&head, &after),
                 definition: None,
                 operation: Operation::Append,
+                ..FileChanges::default()
             };
-            match self.metadata.commit(&head, change, stamp).await? {
+            match self.metadata.commit(&head, change, Some(stamp)).await? {
                 MetadataOutcome::Committed(landed) => return Ok(committed(landed.version, &add, 0, 0)),
                 MetadataOutcome::Conflict { .. } => {
                     let newest = self.metadata.head(None).await?;
@@ -265,8 +268,8 @@ impl Committer {
             add,
             remove: base.files.to_vec(),
             schema: Some(Arc::clone(schema)),
-            definition: None,
             operation: Operation::Merge,
+            ..FileChanges::default()
         };
         Ok(match self.land(base, change, stamp, 0).await? {
             CommitOutcome::Committed(landed) => {
@@ -325,7 +328,7 @@ impl Committer {
         deleted: u64,
     ) -> Result<CommitOutcome> {
         let (add, removed) = (change.add.clone(), change.remove.len() as u64);
-        match self.metadata.commit(base, change, stamp).await? {
+        match self.metadata.commit(base, change, Some(stamp)).await? {
             MetadataOutcome::Committed(head) => Ok(committed(head.version, &add, deleted, removed)),
             MetadataOutcome::Conflict { .. } => {
                 let newest = self.metadata.head(None).await?;
@@ -379,7 +382,7 @@ fn paths(files: &[DataFile]) -> Vec<String> {
 
 /// True when the files that we wrote are of this version: no other commit names them.
 fn names(head: &TableHead, add: &[DataFile]) -> bool {
-    add.first().is_some_and(|ours| head.files.iter().any(|file| file.path == ours.path))
+    add.first().is_some_and(|ours| head.files.iter().any(|file| file.is_same(ours)))
 }
 
 fn committed(

@@ -1,10 +1,6 @@
 //! One version of a table, to read.
 
-use std::{
-    any::Any,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{any::Any, collections::BTreeMap, sync::Arc};
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
@@ -12,6 +8,7 @@ use arrow_select::take::take;
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
+use roaring::RoaringBitmap;
 
 use crate::{
     contract::{
@@ -36,18 +33,21 @@ pub(super) struct Files {
 impl Files {
     /// The rows of a file that count, in a schema.
     pub(super) async fn open(self, file: Arc<DataFile>, schema: SchemaRef) -> Result<BatchStream> {
-        let overlay = file.overlay.as_deref();
-        let deleted = match overlay.and_then(|overlay| overlay.deleted.as_ref()) {
-            Some(deleted) => Some(Arc::new(self.metadata.deleted_rows(deleted).await?)),
-            None => None,
-        };
+        let deleted = self.deleted(&file).await?;
         let reader = self.readers.open(file_path(self.metadata.root(), &file.path)?, file.size).await?;
         let rows = rows::live_rows(&reader, deleted, &schema)?;
-        if overlay.is_none_or(|overlay| overlay.constants.is_empty()) {
+        if file.constants.is_empty() {
             return Ok(rows.boxed());
         }
-        let file = Arc::clone(&file);
         Ok(rows.map(move |batch| with_constants(&batch?, &file)).boxed())
+    }
+
+    /// Which rows of a file don't count.
+    pub(super) async fn deleted(&self, file: &DataFile) -> Result<Option<Arc<RoaringBitmap>>> {
+        match &file.deleted {
+            None => Ok(None),
+            Some(_) => Ok(Some(Arc::new(self.metadata.deleted_rows(file).await?))),
+        }
     }
 
     /// The rows of files, one file after the other.
@@ -59,9 +59,8 @@ impl Files {
 
 /// Rows with the columns that their file left out.
 fn with_constants(batch: &RecordBatch, file: &DataFile) -> Result<RecordBatch> {
-    let constants = file.overlay.iter().flat_map(|overlay| &overlay.constants);
     let mut columns = batch.columns().to_vec();
-    for (name, value) in constants {
+    for (name, value) in file.constants.iter() {
         let Ok(at) = batch.schema().index_of(name) else { continue };
         let every_row = UInt32Array::from(vec![0; batch.num_rows()]);
         if let Some(column) = columns.get_mut(at) {
@@ -129,7 +128,7 @@ impl TableSnapshot for LakeSnapshot {
 
     async fn lookup(&self, plan: &LookupPlan) -> Result<RowStream> {
         let lookup = Lookup::new(plan, &self.head.schema)?;
-        if self.head.files.iter().any(|file| file.overlay.is_some()) {
+        if self.head.files.iter().any(|file| !file.constants.is_empty()) {
             let message = "rows can't be looked up in a table that another engine maintains";
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
@@ -137,7 +136,8 @@ impl TableSnapshot for LakeSnapshot {
         for (ordinal, file) in self.head.files.iter().enumerate() {
             if lookup.may_hold(|column| file.stats.get(column).cloned())? {
                 let path = file_path(self.root(), &file.path)?;
-                candidates.push(Candidate { ordinal, path, size: file.size, deleted: None });
+                let deleted = self.files.deleted(file).await?;
+                candidates.push(Candidate { ordinal, path, size: file.size, deleted });
             }
         }
         Ok(lookup.run(Arc::clone(&self.files.readers), candidates))
@@ -157,14 +157,16 @@ impl TableSnapshot for LakeSnapshot {
             }
             Some(version) => Some(self.files.metadata.head(Some(version)).await?),
         };
-        let now: BTreeSet<_> = self.head.files.iter().map(|f| f.path.as_str()).collect();
-        let old: BTreeSet<_> = before.iter().flat_map(|b| b.files.iter()).map(|f| f.path.as_str()).collect();
-        if let Some(gone) = old.difference(&now).next() {
+        let now: BTreeMap<_, _> = self.head.files.iter().map(|f| (f.path.as_str(), f)).collect();
+        let old: BTreeMap<_, _> =
+            before.iter().flat_map(|b| b.files.iter()).map(|f| (f.path.as_str(), f)).collect();
+        let kept = |path: &str, file: &DataFile| now.get(path).is_some_and(|now| now.is_same(file));
+        if let Some((gone, _)) = old.iter().find(|(path, file)| !kept(path, file)) {
             let message = "rows were deleted or rewritten since; read the table from its beginning";
             return Err(Error::new(ErrorKind::Conflict, message).with("file", gone));
         }
-        let new = self.head.files.iter().filter(|f| !old.contains(f.path.as_str()));
-        Ok(new.map(|f| AppendedFile { path: f.path.clone(), size: f.size, rows: f.rows }).collect())
+        let new = self.head.files.iter().filter(|f| !old.contains_key(f.path.as_str()));
+        Ok(new.map(|f| AppendedFile { path: f.path.clone(), size: f.size, rows: f.live_rows() }).collect())
     }
 
     async fn read_file(&self, path: &str) -> Result<BatchStream> {

@@ -100,7 +100,8 @@ impl Writer {
             size: file.writer.bytes_written() as u64,
             rows: file.rows,
             stats: stats::of_file(&self.schema, &metadata)?,
-            overlay: None,
+            constants: Arc::default(),
+            deleted: None,
         });
         Ok(())
     }
