@@ -268,7 +268,8 @@ fn target_of<'a>(
     place: Place<'_>,
 ) -> Result<(Option<&'a TableDeclaration>, Properties)> {
     let table = table_of(definition, &flow.target);
-    let properties = Properties::new(table)?;
+    let properties = Properties::new(table)?.with_settings(&definition.settings)?;
+    properties.check_format(place.format.name())?;
     let is_snapshot =
         |other: &FlowDefinition| other.target == flow.target && matches!(other.kind, FlowKind::Snapshot(_));
     if !definition.flows.iter().any(is_snapshot) {

@@ -35,6 +35,10 @@ pub(crate) const QUARANTINE: &str = "strandline.quarantine";
 pub(crate) const TRIGGER_INTERVAL: &str = "pipelines.trigger.interval";
 /// `false` refuses full refreshes of the table; the graph knows it.
 const RESET_ALLOWED: &str = "pipelines.reset.allowed";
+/// How deleted rows are written; `SET` of the same name says it for all tables of a pipeline that don't say it themselves.
+pub(crate) const WRITE_MODE: &str = strandline_table_formats::lake::WRITE_MODE;
+/// Properties that mean something to tables of one format only begin so.
+const OF_FORMATS: [(&str, &str); 2] = [("delta.", "delta"), ("write.", "iceberg")];
 /// Accepted as in published examples, without effect.
 const WITHOUT_EFFECT: [&str; 1] = ["pipelines.channel"];
 
@@ -115,6 +119,33 @@ impl Properties {
         .help("leave it out: rows are appended to this table as they come"))
     }
 
+    /// The same with what the pipeline sets for all its tables.
+    pub(crate) fn with_settings(mut self, settings: &BTreeMap<String, String>) -> Result<Self> {
+        if let Some(mode) = settings.get(WRITE_MODE) {
+            let mode = write_mode(mode)?;
+            self.verbatim.entry(WRITE_MODE.to_owned()).or_insert(mode);
+        }
+        Ok(self)
+    }
+
+    /// Refuses properties of another format than the table is kept in.
+    pub(crate) fn check_format(&self, format: &str) -> Result<()> {
+        let of_another = |name: &str| {
+            OF_FORMATS.iter().find(|(prefix, of)| name.starts_with(prefix) && *of != format).map(|(_, of)| of)
+        };
+        match self.verbatim.iter().find_map(|(name, _)| Some((name, of_another(name)?))) {
+            // In memory there is nothing that a format could keep in another way.
+            Some((name, of)) if format != "memory" => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("the property means something to {of} tables only"),
+            )
+            .with("property", name)
+            .with("format", format)
+            .help("leave it out, or run the pipeline with the other --format")),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn new(table: Option<&TableDeclaration>) -> Result<Self> {
         let mut properties = Self::default();
         for (name, value) in table.into_iter().flat_map(|table| &table.properties) {
@@ -184,16 +215,19 @@ impl Properties {
                     let rows = rows.map_err(|_| refused("the property must be a number of rows"))?;
                     properties.snapshots.guard_from_rows = Some(rows);
                 }
+                WRITE_MODE => drop(properties.verbatim.insert(name.clone(), write_mode(value)?)),
                 known if WITHOUT_EFFECT.contains(&known) => {}
                 engine if engine.starts_with("strandline.") || engine.starts_with("pipelines.") => {
                     return Err(refused("the property is not known"));
-                }
-                format if format.starts_with("delta.") || format.starts_with("write.") => {
-                    return Err(refused("not supported yet: properties of the table format"));
                 }
                 _ => drop(properties.verbatim.insert(name.clone(), value.clone())),
             }
         }
         Ok(properties)
     }
+}
+
+fn write_mode(value: &str) -> Result<String> {
+    let mode = value.parse::<strandline_table_formats::WriteMode>();
+    Ok(mode.map_err(|e| Error::from(e).with("property", WRITE_MODE))?.to_string())
 }

@@ -10,7 +10,7 @@ use strandline_pipeline_sql::PipelineDefinition;
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    properties::TRIGGER_INTERVAL,
+    properties::{TRIGGER_INTERVAL, WRITE_MODE},
 };
 
 /// How often a flow is tried again after a retryable error: 2 unless set; without limit in continuous mode.
@@ -26,8 +26,18 @@ const LONGEST_WAIT: &str = "spark.sql.pipelines.execution.watchdog.maxRetryTime"
 /// Accepted as in published examples, without effect.
 const WITHOUT_EFFECT: [&str; 1] = ["pipelines.channel"];
 
-const KNOWN: [&str; 6] =
-    [FLOW_RETRIES, UPDATE_RETRIES, TRIGGER_INTERVAL, CONCURRENT_FLOWS, SHORTEST_WAIT, LONGEST_WAIT];
+/// Settings of the engine begin so.
+const OWN: [&str; 3] = ["pipelines.", "spark.sql.pipelines.", "strandline."];
+
+const KNOWN: [&str; 7] = [
+    FLOW_RETRIES,
+    UPDATE_RETRIES,
+    TRIGGER_INTERVAL,
+    CONCURRENT_FLOWS,
+    SHORTEST_WAIT,
+    LONGEST_WAIT,
+    WRITE_MODE,
+];
 
 /// The settings of a pipeline, understood.
 #[derive(Debug, Clone)]
@@ -63,8 +73,10 @@ impl Settings {
                 }
                 SHORTEST_WAIT => shortest = span()?,
                 LONGEST_WAIT => longest = span()?,
+                // What it means is the tables' matter.
+                WRITE_MODE => {}
                 known if WITHOUT_EFFECT.contains(&known) => {}
-                engine if engine.starts_with("pipelines.") || engine.starts_with("spark.sql.pipelines.") => {
+                engine if OWN.iter().any(|own| engine.starts_with(own)) => {
                     return Err(Error::new(ErrorKind::Unsupported, "the setting is not known")
                         .with("setting", name)
                         .with("value", value)

@@ -363,6 +363,8 @@ pub struct Committed {
     pub bytes_written: u64,
     /// Files added.
     pub files_added: u64,
+    /// Files some of whose rows were marked as deleted beside them.
+    pub files_masked: u64,
     /// Files removed.
     pub files_removed: u64,
 }

@@ -1,13 +1,17 @@
-//! Level 1 over any level 2: tables of Parquet files, changed by copy-on-write.
+//! Level 1 over any level 2: tables of Parquet files, changed by copy-on-write or merge-on-read.
 //!
 //! A row's id is its file's place in the snapshot's sorted list of files, and its position in that file.
 
+mod append;
 mod changes;
 mod commit;
 mod diff;
+mod mode;
 mod plan;
+mod rewrite;
 mod snapshot;
 
+pub use mode::{WRITE_MODE, WriteMode};
 use snapshot::Files;
 pub use snapshot::LakeSnapshot;
 
@@ -34,11 +38,21 @@ pub struct LakeOptions {
     pub small_rows: u64,
     /// So many small files are merged into one.
     pub fold_files: usize,
+    /// How deleted rows are written, where the table's own property does not say it.
+    pub write_mode: WriteMode,
+    /// A file of fewer rows is written anew rather than masked, if the mode leaves the choice.
+    pub mask_rows: u64,
 }
 
 impl Default for LakeOptions {
     fn default() -> Self {
-        Self { files: WriteOptions::default(), small_rows: 128 << 10, fold_files: 8 }
+        Self {
+            files: WriteOptions::default(),
+            small_rows: 128 << 10,
+            fold_files: 8,
+            write_mode: WriteMode::default(),
+            mask_rows: 16 << 10,
+        }
     }
 }
 
@@ -58,8 +72,12 @@ impl<M: TableMetadata> LakeTable<M> {
     }
 
     fn over(&self, head: TableHead) -> Arc<dyn TableSnapshot> {
+        Arc::new(LakeSnapshot::new(self.files(), head))
+    }
+
+    fn files(&self) -> Files {
         let metadata: Arc<dyn TableMetadata> = Arc::<M>::clone(&self.metadata);
-        Arc::new(LakeSnapshot::new(Files { metadata, readers: Arc::clone(&self.readers) }, head))
+        Files { metadata, readers: Arc::clone(&self.readers) }
     }
 }
 
@@ -82,9 +100,7 @@ impl<M: TableMetadata> Table for LakeTable<M> {
         let base = base.as_any().downcast_ref::<LakeSnapshot>().filter(|s| s.root() == self.metadata.root());
         let base =
             base.ok_or_else(|| Error::new(ErrorKind::Invalid, "the base is not a snapshot of this table"))?;
-        let metadata: Arc<dyn TableMetadata> = Arc::<M>::clone(&self.metadata);
-        let committer =
-            commit::Committer { metadata, readers: Arc::clone(&self.readers), options: self.options };
+        let committer = commit::Committer { files: self.files(), options: self.options };
         committer.commit(base.head(), change, stamp).await
     }
 
@@ -93,8 +109,7 @@ impl<M: TableMetadata> Table for LakeTable<M> {
     }
 
     async fn changes(&self, first: TableVersion, last: TableVersion) -> Result<BatchStream> {
-        let metadata: Arc<dyn TableMetadata> = Arc::<M>::clone(&self.metadata);
-        changes::read(Files { metadata, readers: Arc::clone(&self.readers) }, first, last).await
+        changes::read(self.files(), first, last).await
     }
 
     async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>> {

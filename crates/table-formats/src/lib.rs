@@ -3,7 +3,7 @@
 //! The runtime asks tables for rows by key and commits changes of rows ([`contract`]); a format's adapter knows only
 //! files and metadata ([`metadata`]). What lies between is written once:
 //!
-//! - [`lake`]: tables of Parquet files over any adapter (lookup, copy-on-write, append, overwrite);
+//! - [`lake`]: tables of Parquet files over any adapter (lookup, copy-on-write, merge-on-read, append, overwrite);
 //! - [`parquet`]: the files themselves;
 //! - [`memory`]: the adapter without a format; `delta` and `iceberg` (features of these names): the adapters for Delta
 //!   Lake and Apache Iceberg;
@@ -44,7 +44,7 @@ pub use contract::{
 pub use delta::DeltaFormat;
 pub use durable::DurableLocal;
 pub use error::{Error, ErrorKind};
-pub use lake::{LakeOptions, LakeTable};
+pub use lake::{LakeOptions, LakeTable, WriteMode};
 pub use memory::MemoryFormat;
 pub use parquet::WriteOptions;
 pub use side_state::{SideState, StateSnapshot};

@@ -1,19 +1,23 @@
 //! Tables in memory: level 2 with nothing but a list of versions, so that the shared middle is tested on it too.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use object_store::{ObjectStore, memory::InMemory, path::Path};
+use roaring::RoaringBitmap;
 
 use crate::{
     contract::{CommitStamp, Result, StateVersion, Table, TableDefinition, TableFormat, TableVersion},
     error::{Error, ErrorKind},
     lake::{LakeOptions, LakeTable},
-    metadata::{DataFile, FileChanges, FileCommit, MetadataOutcome, TableHead, TableMetadata},
+    metadata::{
+        DataFile, DeletedPlace, DeletedRows, FileChanges, FileCommit, Mask, MetadataOutcome, TableHead,
+        TableMetadata,
+    },
     schema::{check_keys, holds_columns},
     time::wall_clock_millis,
 };
@@ -131,6 +135,24 @@ impl TableMetadata for MemoryMetadata {
         Ok(MetadataOutcome::Committed(next))
     }
 
+    fn check_masks(&self, _: &TableHead) -> Result<()> {
+        Ok(())
+    }
+
+    async fn mask(&self, _: &TableHead, masks: Vec<Mask>) -> Result<Vec<DataFile>> {
+        masks.into_iter().map(masked).collect()
+    }
+
+    async fn deleted_rows(&self, file: &DataFile) -> Result<RoaringBitmap> {
+        let mut all = RoaringBitmap::new();
+        for place in file.deleted.iter().flat_map(|deleted| &deleted.places) {
+            let DeletedPlace::Inline(bytes) = place else { continue };
+            let failed = |e| Error::new(ErrorKind::Corrupt, "deleted rows can't be read").because(e);
+            all |= RoaringBitmap::deserialize_from(bytes.as_slice()).map_err(failed)?;
+        }
+        Ok(all)
+    }
+
     async fn commits(&self, after: Option<TableVersion>, until: TableVersion) -> Result<Vec<FileCommit>> {
         let versions = lock(&self.versions);
         let mut commits = Vec::new();
@@ -185,13 +207,24 @@ impl TableHead {
     }
 }
 
+fn masked(mask: Mask) -> Result<DataFile> {
+    let mut bytes = Vec::new();
+    let failed = |e| Error::new(ErrorKind::Internal, "deleted rows can't be written").because(e);
+    mask.deleted.serialize_into(&mut bytes).map_err(failed)?;
+    let places = vec![DeletedPlace::Inline(bytes)];
+    let deleted = DeletedRows { count: Some(mask.deleted.len()), places };
+    Ok(DataFile { deleted: Some(Arc::new(deleted)), ..mask.file.as_ref().clone() })
+}
+
 /// What made one version of another.
 fn commit_of(before: Option<&TableHead>, after: &TableHead, timestamp: i64) -> FileCommit {
     let files = |of: Option<&TableHead>, but: Option<&TableHead>| -> Vec<Arc<DataFile>> {
-        let known: BTreeSet<&str> =
-            but.iter().flat_map(|h| h.files.iter()).map(|f| f.path.as_str()).collect();
+        let known: BTreeMap<&str, _> =
+            but.iter().flat_map(|h| h.files.iter()).map(|f| (f.path.as_str(), f)).collect();
         let all = of.iter().flat_map(|head| head.files.iter());
-        all.filter(|file| !known.contains(file.path.as_str())).cloned().collect()
+        all.filter(|file| known.get(file.path.as_str()).is_none_or(|known| !known.is_same(file)))
+            .cloned()
+            .collect()
     };
     let removed = files(before, Some(after));
     FileCommit {

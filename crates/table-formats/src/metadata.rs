@@ -270,6 +270,11 @@ pub trait TableMetadata: fmt::Debug + Send + Sync + 'static {
     fn check_masks(&self, _: &TableHead) -> Result<()> {
         Err(Error::new(ErrorKind::Unsupported, "this format marks no rows beside a file"))
     }
+    /// Whether masks make the table no harder to read than it is: where readers would need a newer protocol for the first
+    /// mask, it takes somebody who asks for it.
+    fn masks_unasked(&self, _: &TableHead) -> bool {
+        true
+    }
     /// Writes which rows of files don't count any more, beside them, and gives the files as they are with it. Nothing is
     /// visible of it before a commit that removes the old ones and adds these.
     ///

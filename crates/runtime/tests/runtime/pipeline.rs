@@ -13,18 +13,38 @@ use strandline_runtime::{
     Error, Project, Storage, UpdateReport, UpdateRequest,
     definition::{SourceFile, parse_pipeline},
 };
-use strandline_table_formats::{DeltaFormat, MemoryFormat, TableFormat};
+use strandline_table_formats::{DeltaFormat, LakeOptions, MemoryFormat, TableFormat, WriteMode};
 
 pub(crate) type JsonRow = BTreeMap<String, Value>;
 
-/// The formats that every test of rows runs on.
+/// What tables are kept in. Rows that go are left out of files written anew, or (`Masked`) marked beside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Memory,
+    MemoryMasked,
     Delta,
+    DeltaMasked,
 }
 
+/// The formats that every test of rows runs on.
 pub(crate) const FORMATS: [Format; 2] = [Format::Memory, Format::Delta];
+/// Every format in every write mode: all scenarios run on each.
+pub(crate) const ALL_FORMATS: [Format; 4] =
+    [Format::Memory, Format::MemoryMasked, Format::Delta, Format::DeltaMasked];
+
+impl Format {
+    pub(crate) fn is_delta(self) -> bool {
+        matches!(self, Self::Delta | Self::DeltaMasked)
+    }
+
+    fn options(self) -> LakeOptions {
+        let write_mode = match self {
+            Self::Memory | Self::Delta => WriteMode::CopyOnWrite,
+            Self::MemoryMasked | Self::DeltaMasked => WriteMode::MergeOnRead,
+        };
+        LakeOptions { write_mode, ..LakeOptions::default() }
+    }
+}
 
 /// Input files in a folder of their own, and a storage that outlives runs.
 pub(crate) struct Bench {
@@ -38,9 +58,14 @@ impl Bench {
     }
 
     pub(crate) fn over(format: Format, store: Arc<dyn ObjectStore>) -> Self {
+        let options = format.options();
         let format: Arc<dyn TableFormat> = match format {
-            Format::Memory => Arc::new(MemoryFormat::new()),
-            Format::Delta => Arc::new(DeltaFormat::new(Arc::clone(&store), StorePath::from("tables"))),
+            Format::Memory | Format::MemoryMasked => {
+                Arc::new(MemoryFormat::with_store(Arc::new(InMemory::new()), options))
+            }
+            Format::Delta | Format::DeltaMasked => Arc::new(
+                DeltaFormat::new(Arc::clone(&store), StorePath::from("tables")).with_options(options),
+            ),
         };
         Self { folder: tempfile::tempdir().unwrap(), storage: Storage { store, format, folder: None } }
     }

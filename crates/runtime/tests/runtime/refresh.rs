@@ -156,8 +156,9 @@ async fn nothing_is_cleared_when_a_once_flow_could_not_be_filled_again() {
         let reason = of(&report, "live").reason.clone().unwrap();
         assert!(reason.contains("ONCE flow is empty now") && reason.contains("old"), "{reason}");
         assert!(report.flows.iter().all(|flow| flow.status == FlowStatus::Failed), "{report:#?}");
-        let log =
-            bench.rows("SELECT status, error FROM events() WHERE update_id = 2 AND level = 'ERROR'").await;
+        let log = bench
+            .rows("SELECT status, error_message FROM events() WHERE update_id = 2 AND level = 'ERROR'")
+            .await;
         let log = serde_json::to_string(&log).unwrap();
         assert!(log.contains("FAILED") && log.contains("ONCE flow is empty now"), "{log}");
         assert_eq!(raw(&bench).await.len(), 6, "{format:?}");

@@ -15,7 +15,7 @@ use strandline_testkit::{
     scenario::{self, Batch, BatchKind, ColumnType, Physical, Scenario, Subject},
 };
 
-use crate::pipeline::{Bench, FORMATS, Format};
+use crate::pipeline::{ALL_FORMATS, Bench, Format};
 
 struct Pipeline {
     bench: Bench,
@@ -138,7 +138,7 @@ impl Subject for Pipeline {
 
     /// Dies at the target's commit, which is then made by the next run, from the plan.
     fn crash(&mut self, scenario: &Scenario, batch: &Batch) -> Result<(), String> {
-        if self.format != Format::Delta {
+        if !self.format.is_delta() {
             return Ok(());
         }
         self.store.faults().add(Rule::nth(1, Fault::Before).of("put").on("_delta_log/").and_dies());
@@ -208,7 +208,7 @@ fn run_folder(folder: &str, at_least: usize) {
     let mut ran = 0;
     for scenario in scenarios.iter().filter(|scenario| !is_of_a_later_release(scenario)) {
         ran += 1;
-        for format in FORMATS {
+        for format in ALL_FORMATS {
             if let Err(failure) = scenario::run(scenario, &mut Pipeline::new(scenario, format)) {
                 failures.push(format!("{format:?}: {failure}"));
             }

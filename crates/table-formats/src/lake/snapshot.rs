@@ -8,6 +8,7 @@ use arrow_select::take::take;
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
+use parquet::arrow::arrow_reader::RowSelection;
 use roaring::RoaringBitmap;
 
 use crate::{
@@ -18,9 +19,9 @@ use crate::{
     error::{Error, ErrorKind},
     lookup::{Candidate, Lookup},
     metadata::{DataFile, TableHead, TableMetadata},
-    parquet::{Readers, file_path},
+    parquet::{Read, Readers, file_path},
     rows,
-    schema::projected,
+    schema::{adapt, projected},
 };
 
 /// A table's files, to read.
@@ -31,11 +32,37 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// The rows of a file that count, in a schema.
-    pub(super) async fn open(self, file: Arc<DataFile>, schema: SchemaRef) -> Result<BatchStream> {
-        let deleted = self.deleted(&file).await?;
+    /// The rows of a file without the deleted ones, in a schema.
+    pub(super) async fn open(
+        self,
+        file: Arc<DataFile>,
+        deleted: Option<Arc<RoaringBitmap>>,
+        schema: SchemaRef,
+    ) -> Result<BatchStream> {
         let reader = self.readers.open(file_path(self.metadata.root(), &file.path)?, file.size).await?;
         let rows = rows::live_rows(&reader, deleted, &schema)?;
+        if file.constants.is_empty() {
+            return Ok(rows.boxed());
+        }
+        Ok(rows.map(move |batch| with_constants(&batch?, &file)).boxed())
+    }
+
+    /// Some rows of a file, by their positions, whether they count or not.
+    pub(super) async fn picked(
+        self,
+        file: Arc<DataFile>,
+        positions: RoaringBitmap,
+        schema: SchemaRef,
+    ) -> Result<BatchStream> {
+        let reader = self.readers.open(file_path(self.metadata.root(), &file.path)?, file.size).await?;
+        let total = usize::try_from(reader.rows()).unwrap_or(usize::MAX);
+        let ranges = positions.iter().filter_map(|at| usize::try_from(at).ok()).map(|at| at..at + 1);
+        let read = Read {
+            columns: Some(schema.fields().iter().map(|field| field.name().clone()).collect()),
+            groups: None,
+            selection: Some(RowSelection::from_consecutive_ranges(ranges, total)),
+        };
+        let rows = reader.read(read)?.map(move |batch| adapt(&batch?, &schema));
         if file.constants.is_empty() {
             return Ok(rows.boxed());
         }
@@ -52,7 +79,13 @@ impl Files {
 
     /// The rows of files, one file after the other.
     pub(super) fn rows(&self, files: &[Arc<DataFile>], schema: &SchemaRef) -> BatchStream {
-        let opens = files.iter().map(|file| self.clone().open(Arc::clone(file), Arc::clone(schema)));
+        let opens = files.iter().map(|file| {
+            let (files, file, schema) = (self.clone(), Arc::clone(file), Arc::clone(schema));
+            async move {
+                let deleted = files.deleted(&file).await?;
+                files.open(file, deleted, schema).await
+            }
+        });
         rows::chained(opens.collect::<Vec<_>>())
     }
 }

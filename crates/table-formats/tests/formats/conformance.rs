@@ -4,14 +4,21 @@ use std::sync::Arc;
 
 use object_store::{memory::InMemory, path::Path};
 use strandline_table_formats::{
-    DeltaFormat, DurableLocal, LakeOptions, MemoryFormat, TableFormat, WriteOptions, conformance,
+    DeltaFormat, DurableLocal, LakeOptions, MemoryFormat, TableFormat, WriteMode, WriteOptions, conformance,
 };
 
 /// Files and row groups so small that every table has many.
 pub(crate) fn tiny() -> LakeOptions {
     let files = WriteOptions { file_rows: 300, group_rows: 64, ..WriteOptions::default() };
-    LakeOptions { files, small_rows: 32, fold_files: 3 }
+    LakeOptions { files, small_rows: 32, fold_files: 3, mask_rows: 16, ..LakeOptions::default() }
 }
+
+/// The same with a write mode.
+pub(crate) fn tiny_in(write_mode: WriteMode) -> LakeOptions {
+    LakeOptions { write_mode, ..tiny() }
+}
+
+pub(crate) const MODES: [WriteMode; 3] = [WriteMode::CopyOnWrite, WriteMode::MergeOnRead, WriteMode::Auto];
 
 async fn holds(format: impl TableFormat) {
     if let Err(e) = conformance::all(&format).await {
@@ -25,8 +32,10 @@ async fn memory_keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn memory_keeps_the_contract_in_tiny_files() {
-    holds(MemoryFormat::with_store(Arc::new(InMemory::new()), tiny())).await;
+async fn memory_keeps_the_contract_in_tiny_files_and_every_write_mode() {
+    for mode in MODES {
+        holds(MemoryFormat::with_store(Arc::new(InMemory::new()), tiny_in(mode))).await;
+    }
 }
 
 #[tokio::test]

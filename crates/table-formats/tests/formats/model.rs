@@ -11,7 +11,7 @@ use strandline_table_formats::{
 };
 
 use super::{
-    conformance::tiny,
+    conformance::{MODES, tiny, tiny_in},
     rows::{KEYS, Row, a_row, batch, cases, check_found, plan, schema, unbatch},
 };
 
@@ -117,8 +117,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(24, 96), ..ProptestConfig::default() })]
 
     #[test]
-    fn memory_agrees_with_a_list_of_rows(keys in 0..3_usize, steps in prop::collection::vec(a_step(), 1..20)) {
-        run(&MemoryFormat::with_store(Arc::new(InMemory::new()), tiny()), KEYS[keys], steps);
+    fn memory_agrees_with_a_list_of_rows_in_every_write_mode(
+        keys in 0..3_usize,
+        mode in prop::sample::select(&MODES[..]),
+        steps in prop::collection::vec(a_step(), 1..20),
+    ) {
+        run(&MemoryFormat::with_store(Arc::new(InMemory::new()), tiny_in(mode)), KEYS[keys], steps);
     }
 }
 
