@@ -245,7 +245,7 @@ impl Project {
             let name = flow.name().to_owned();
             match analysed.remove(&name) {
                 Some(Ok(understood)) => {
-                    if let Err(error) = check_columns(self.storage.format.as_ref(), &understood) {
+                    if let Err(error) = check_target(self.storage.format.as_ref(), &understood) {
                         errors.push(error.with("flow", &name));
                     }
                     flows.push(FlowOutline {
@@ -426,10 +426,14 @@ async fn pipeline_name(store: &Arc<dyn ObjectStore>, name: &str) -> Result<Strin
     Ok(name.to_owned())
 }
 
-/// Refuses columns that the flow's target can't hold. Files and code hold what they are given.
-fn check_columns(format: &dyn TableFormat, flow: &FlowAnalysis) -> Result<()> {
+/// Refuses what the flow's target can't be in this format. Files and code hold what they are given.
+fn check_target(format: &dyn TableFormat, flow: &FlowAnalysis) -> Result<()> {
     match &flow.work {
         Work::Sink(SinkPlan::Files(_) | SinkPlan::Code(_)) => Ok(()),
+        Work::Cdc(_) => {
+            format.check_row_changes()?;
+            Ok(format.check_schema(&flow.target)?)
+        }
         _ => Ok(format.check_schema(&flow.target)?),
     }
 }

@@ -143,6 +143,14 @@ pub trait TableFormat: fmt::Debug + Send + Sync {
     /// # Errors
     /// `Unsupported`.
     fn check_schema(&self, schema: &SchemaRef) -> Result<()>;
+    /// Refuses to maintain rows by key, in a format that can only append and overwrite: such targets are named before
+    /// anything runs.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    fn check_row_changes(&self) -> Result<()> {
+        Ok(())
+    }
     /// Creates an empty table.
     ///
     /// # Errors

@@ -91,6 +91,10 @@ impl TableFormat for FaultyFormat {
         self.inner.name()
     }
 
+    fn check_row_changes(&self) -> Result<()> {
+        self.inner.check_row_changes()
+    }
+
     fn check_schema(&self, schema: &SchemaRef) -> Result<()> {
         self.inner.check_schema(schema)
     }

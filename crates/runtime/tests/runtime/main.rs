@@ -15,6 +15,7 @@ mod continuous;
 mod crash;
 mod debezium;
 mod declared;
+mod dml;
 mod errors;
 mod events;
 mod expectations;
