@@ -270,6 +270,9 @@ fn target_of<'a>(
     let table = table_of(definition, &flow.target);
     let properties = Properties::new(table)?.with_settings(&definition.settings)?;
     properties.check_format(place.format.name())?;
+    if matches!(flow.kind, FlowKind::AutoCdc(_) | FlowKind::Snapshot(_)) {
+        place.format.check_row_changes()?;
+    }
     let is_snapshot =
         |other: &FlowDefinition| other.target == flow.target && matches!(other.kind, FlowKind::Snapshot(_));
     if !definition.flows.iter().any(is_snapshot) {

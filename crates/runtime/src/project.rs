@@ -430,10 +430,6 @@ async fn pipeline_name(store: &Arc<dyn ObjectStore>, name: &str) -> Result<Strin
 fn check_target(format: &dyn TableFormat, flow: &FlowAnalysis) -> Result<()> {
     match &flow.work {
         Work::Sink(SinkPlan::Files(_) | SinkPlan::Code(_)) => Ok(()),
-        Work::Cdc(_) => {
-            format.check_row_changes()?;
-            Ok(format.check_schema(&flow.target)?)
-        }
         _ => Ok(format.check_schema(&flow.target)?),
     }
 }

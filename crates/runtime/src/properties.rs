@@ -37,6 +37,15 @@ pub(crate) const TRIGGER_INTERVAL: &str = "pipelines.trigger.interval";
 const RESET_ALLOWED: &str = "pipelines.reset.allowed";
 /// How deleted rows are written; `SET` of the same name says it for all tables of a pipeline that don't say it themselves.
 pub(crate) const WRITE_MODE: &str = strandline_table_formats::lake::WRITE_MODE;
+/// Properties of formats that are obeyed.
+const FORMAT_PROPERTIES: [&str; 6] = [
+    "delta.enableChangeDataFeed",
+    "delta.enableDeletionVectors",
+    "delta.logRetentionDuration",
+    "delta.deletedFileRetentionDuration",
+    "write.metadata.delete-after-commit.enabled",
+    "write.metadata.previous-versions-max",
+];
 /// Properties that mean something to tables of one format only begin so.
 const OF_FORMATS: [(&str, &str); 2] = [("delta.", "delta"), ("write.", "iceberg")];
 /// Accepted as in published examples, without effect.
@@ -219,6 +228,13 @@ impl Properties {
                 known if WITHOUT_EFFECT.contains(&known) => {}
                 engine if engine.starts_with("strandline.") || engine.starts_with("pipelines.") => {
                     return Err(refused("the property is not known"));
+                }
+                format
+                    if OF_FORMATS.iter().any(|(prefix, _)| format.starts_with(prefix))
+                        && !FORMAT_PROPERTIES.contains(&format) =>
+                {
+                    let refused = refused("the property of the table's format is not obeyed");
+                    return Err(refused.help(format!("known are {}", FORMAT_PROPERTIES.join(", "))));
                 }
                 _ => drop(properties.verbatim.insert(name.clone(), value.clone())),
             }
