@@ -106,12 +106,26 @@ pub(crate) struct FileArgs {
     /// A pipeline: one SQL file, or a `pipeline.yml` that names its files. Without it, the `pipeline.yml` of the working
     /// folder or of one above it.
     pub(crate) file: Option<PathBuf>,
-    /// Folder for tables and state; a `pipeline.yml` may name it instead.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) storage: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
     /// A setting: `${KEY}` stands for it in SQL. Comes before what files say. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub(crate) settings: Vec<(String, String)>,
+}
+
+/// Where tables and state are.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StoreArgs {
+    /// Folder for tables and state, or its URL in an object store: `s3://bucket/prefix`, `az://..`, `abfss://..`, `gs://..`.
+    /// Without it, what `pipeline.yml` names.
+    #[arg(long, value_name = "DIR|URL")]
+    pub(crate) storage: Option<String>,
+    /// How the store of a URL is reached, where the environment does not say it: `aws_region=eu-central-1`. Repeatable.
+    ///
+    /// Names are those of the variables of the environment (`AWS_..`, `AZURE_..`, `GOOGLE_..`), in any case. Secrets are better
+    /// there: what is said here can be read in the list of processes.
+    #[arg(long = "storage-option", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) storage_options: Vec<(String, String)>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -151,9 +165,8 @@ pub(crate) struct GraphArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StorageArgs {
-    /// Folder for tables and state. Without it, what the `pipeline.yml` of the working folder or of one above it names.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) storage: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
     /// Table format.
     #[arg(long, value_enum, default_value_t = Format::Delta)]
     pub(crate) format: Format,

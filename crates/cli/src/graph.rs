@@ -10,7 +10,7 @@ use strandline_runtime::{Mode, Status};
 use crate::{
     args::{Drawing, Format, GraphArgs},
     failure::{Failure, WRONG},
-    load,
+    load, place,
     show::say,
 };
 
@@ -19,13 +19,17 @@ pub(crate) async fn graph(args: &GraphArgs) -> Result<(), Failure> {
     let text = load::text(&args.files, None)?;
     let mode = if text.continuous { Mode::Continuous } else { Mode::Triggered };
     let project =
-        strandline_runtime::Project::new(&text.name, text.definition, &text.folders, load::nowhere());
+        strandline_runtime::Project::new(&text.name, text.definition, &text.folders, place::nowhere());
     if let Err(errors) = project.definition().graph_for(mode) {
         let errors: Vec<String> = errors.iter().map(|error| format!("error: {error}")).collect();
         return Err(Failure { text: errors.join("\n"), code: WRONG });
     }
-    let status = match text.storage.filter(|folder| folder.is_dir()) {
-        Some(folder) => Some(strandline_runtime::status(&load::storage(&folder, Format::Delta)?).await?),
+    let storage = match &text.storage {
+        Some(place) => place.existing(Format::Delta).await?,
+        None => None,
+    };
+    let status = match storage {
+        Some(storage) => Some(strandline_runtime::status(&storage).await?),
         None => None,
     };
     let drawn = model::Drawn::of(project.definition(), status.as_ref().unwrap_or(&NOTHING));

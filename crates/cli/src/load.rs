@@ -4,7 +4,9 @@
 //!
 //! ```yaml
 //! name: customers
-//! storage: ./lake
+//! storage: ./lake                     # or a URL: s3://bucket/prefix
+//! storage_options:                    # how the store of a URL is reached; secrets are better in the environment
+//!   aws_region: eu-central-1
 //! continuous: false
 //! libraries:                          # without it, what lies in `transformations`
 //!   - glob:
@@ -17,27 +19,28 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
-use object_store::{ObjectStore, memory::InMemory};
 use serde::{Deserialize, Deserializer};
 use strandline_runtime::{
     Project, Storage,
     definition::{PipelineDefinition, SourceFile, Support, Values, parse_pipeline_with_values},
+    storage::is_url,
 };
-use strandline_table_formats::{DeltaFormat, DurableLocal};
 
 use crate::{
-    args::{FileArgs, Format, PipelineArgs, StorageArgs},
+    args::{FileArgs, PipelineArgs, StorageArgs, StoreArgs},
     failure::Failure,
+    place::{Place, nowhere},
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Spec {
     name: String,
-    storage: Option<PathBuf>,
+    storage: Option<String>,
+    #[serde(default, deserialize_with = "scalars")]
+    storage_options: BTreeMap<String, String>,
     #[serde(default)]
     continuous: bool,
     // Spark's spec called them `definitions` at first.
@@ -50,6 +53,13 @@ struct Spec {
     _catalog: Option<String>,
     #[serde(default, rename = "schema", alias = "database")]
     _schema: Option<String>,
+}
+
+impl Spec {
+    /// Where it keeps its tables, unless the call says otherwise.
+    fn place(&self, args: &StoreArgs, base: &Path) -> Option<Place> {
+        Place::named(args, self.storage.as_deref().map(|at| (base, at)), &self.storage_options)
+    }
 }
 
 /// What is read where a spec names nothing.
@@ -113,38 +123,34 @@ pub(crate) struct Text {
     pub(crate) definition: PipelineDefinition,
     /// The folder that paths in each file start from.
     pub(crate) folders: Vec<PathBuf>,
-    pub(crate) storage: Option<PathBuf>,
+    pub(crate) storage: Option<Place>,
     pub(crate) continuous: bool,
 }
 
 /// Reads a pipeline and opens its storage.
-pub(crate) fn project(args: &PipelineArgs, purpose: Purpose) -> Result<Project, Failure> {
-    Ok(pipeline(args, purpose, None)?.project)
+pub(crate) async fn project(args: &PipelineArgs, purpose: Purpose) -> Result<Project, Failure> {
+    Ok(pipeline(args, purpose, None).await?.project)
 }
 
 /// As [`project`], with a setting that the call implies.
-pub(crate) fn pipeline(
+pub(crate) async fn pipeline(
     args: &PipelineArgs,
     purpose: Purpose,
     setting: Option<(String, String)>,
 ) -> Result<Loaded, Failure> {
     let text = text(&args.files, setting)?;
-    let storage = match &text.storage {
-        Some(folder) if purpose == Purpose::Run || folder.is_dir() => storage(folder, args.format)?,
-        _ if purpose == Purpose::Look => nowhere(),
-        _ => {
+    let storage = match (purpose, &text.storage) {
+        (Purpose::Run, Some(place)) => place.open(args.format)?,
+        (Purpose::Run, None) => {
             return Err(Failure::wrong(
-                "error: no storage folder is given\n  help: say --storage DIR, or name it in pipeline.yml",
+                "error: no storage folder is given\n  help: say --storage DIR or --storage URL, or name it in pipeline.yml",
             ));
         }
+        (Purpose::Look, Some(place)) => place.existing(args.format).await?.unwrap_or_else(nowhere),
+        (Purpose::Look, None) => nowhere(),
     };
     let Text { name, definition, folders, continuous, .. } = text;
     Ok(Loaded { project: Project::new(&name, definition, &folders, storage), continuous })
-}
-
-/// A storage that holds nothing.
-pub(crate) fn nowhere() -> Storage {
-    over(Arc::new(InMemory::new()), Format::Delta, None)
 }
 
 /// Reads the files of a pipeline. What the call sets comes before what they say.
@@ -165,13 +171,13 @@ pub(crate) fn text(args: &FileArgs, setting: Option<(String, String)>) -> Result
     let folders = files.iter().map(|file| absolute(folder_of(file))).collect::<Result<Vec<_>, _>>()?;
     let (name, storage, continuous, defaults) = match spec {
         Some(spec) => {
-            let storage = spec.storage.map(|folder| base.join(strip_scheme(&folder)));
+            let storage = spec.place(&args.store, &base);
             (spec.name, storage, spec.continuous, spec.configuration)
         }
-        None => (stem(), None, false, BTreeMap::new()),
+        None => (stem(), Place::named(&args.store, None, &BTreeMap::new()), false, BTreeMap::new()),
     };
     let definition = parse(&files, &Values { defaults, overrides })?;
-    Ok(Text { name, definition, folders, storage: args.storage.clone().or(storage), continuous })
+    Ok(Text { name, definition, folders, storage, continuous })
 }
 
 /// The spec of the working folder, or of the nearest one above it that has one.
@@ -187,36 +193,32 @@ fn found_spec() -> Result<PathBuf, Failure> {
 }
 
 /// Opens a storage that must exist: asking a question must not make a folder.
-pub(crate) fn existing(args: &StorageArgs) -> Result<Storage, Failure> {
-    let folder = if let Some(folder) = &args.storage {
-        folder.clone()
+pub(crate) async fn existing(args: &StorageArgs) -> Result<Storage, Failure> {
+    let place = if args.store.storage.is_some() {
+        Place::named(&args.store, None, &BTreeMap::new())
     } else {
         let file = found_spec()?;
-        let folder = read_spec(&file)?.storage.ok_or_else(|| {
-            Failure::wrong(format!("error: {} names no storage\n  help: say --storage DIR", file.display()))
-        })?;
-        absolute(folder_of(&file))?.join(strip_scheme(&folder))
+        let place = read_spec(&file)?.place(&args.store, &absolute(folder_of(&file))?);
+        if place.is_none() {
+            return Err(Failure::wrong(format!(
+                "error: {} names no storage\n  help: say --storage DIR or --storage URL",
+                file.display()
+            )));
+        }
+        place
     };
-    if !folder.is_dir() {
-        return Err(Failure::wrong(format!(
-            "error: there is no storage folder {}\n  help: `strandline run` makes it",
-            folder.display()
-        )));
-    }
-    storage(&folder, args.format)
+    let Some(place) = place else { return Ok(nowhere()) };
+    place.existing(args.format).await?.ok_or_else(|| {
+        let what = if is_url(place.text()) { "nothing in the storage" } else { "no storage folder" };
+        Failure::wrong(format!("error: there is {what} {}\n  help: `strandline run` makes it", place.text()))
+    })
 }
 
 fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Spark writes `file:///..` there.
-fn strip_scheme(folder: &Path) -> PathBuf {
-    let text = folder.to_string_lossy();
-    text.strip_prefix("file://").map_or_else(|| folder.to_owned(), PathBuf::from)
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|e| Failure::wrong(format!("error: {}: {e}", path.display())))
 }
 
@@ -275,19 +277,4 @@ fn parse(files: &[PathBuf], values: &Values) -> Result<PipelineDefinition, Failu
         });
         Failure::wrong(shown.collect::<Vec<_>>().join("\n"))
     })
-}
-
-/// Opens a storage folder; tables live in `tables/`, everything of the engine's own in `_strandline/`.
-pub(crate) fn storage(folder: &Path, format: Format) -> Result<Storage, Failure> {
-    let folder = absolute(folder)?;
-    let store = DurableLocal::new(&folder)
-        .map_err(|e| Failure::wrong(format!("error: {} can't be used as storage: {e}", folder.display())))?;
-    Ok(over(Arc::new(store), format, Some(folder)))
-}
-
-fn over(store: Arc<dyn ObjectStore>, format: Format, folder: Option<PathBuf>) -> Storage {
-    let format = match format {
-        Format::Delta => DeltaFormat::new(Arc::clone(&store), object_store::path::Path::from("tables")),
-    };
-    Storage { store, format: Arc::new(format), folder }
 }

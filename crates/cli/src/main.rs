@@ -5,6 +5,7 @@ mod failure;
 mod graph;
 mod init;
 mod load;
+mod place;
 mod rows;
 mod run;
 mod show;
@@ -53,11 +54,11 @@ async fn obey(command: Command) -> Result<(), Failure> {
         Command::Graph(args) => graph::graph(&args).await,
         Command::Handoff { pipeline, target, json } => handoff(&pipeline, target.as_deref(), json).await,
         Command::Query { sql, storage, output } => {
-            let (schema, batches) = strandline_runtime::query(&load::existing(&storage)?, &sql).await?;
+            let (schema, batches) = strandline_runtime::query(&load::existing(&storage).await?, &sql).await?;
             rows::print(&schema, &batches, output)
         }
         Command::Status { storage, json } => {
-            let status = strandline_runtime::status(&load::existing(&storage)?).await?;
+            let status = strandline_runtime::status(&load::existing(&storage).await?).await?;
             show::say(&if json { to_json(&status)? } else { show::status(&status) });
             Ok(())
         }
@@ -65,7 +66,7 @@ async fn obey(command: Command) -> Result<(), Failure> {
 }
 
 async fn handoff(pipeline: &PipelineArgs, target: Option<&str>, json: bool) -> Result<(), Failure> {
-    let reports = load::project(pipeline, Purpose::Look)?.handoff(target).await?;
+    let reports = load::project(pipeline, Purpose::Look).await?.handoff(target).await?;
     show::say(&if json { to_json(&reports)? } else { show::handoff(&reports) });
     let clean = reports.iter().all(HandoffReport::is_clean);
     if clean { Ok(()) } else { Err(Failure::code(OVERLAP)) }

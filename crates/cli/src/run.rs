@@ -26,7 +26,7 @@ pub(crate) struct How {
 /// Runs an update until it ends, or until a signal stops it.
 pub(crate) async fn run(pipeline: &PipelineArgs, selection: SelectionArgs, how: How) -> Result<(), Failure> {
     let settings = how.trigger_interval.map(|interval| (TRIGGER_INTERVAL.to_owned(), interval));
-    let loaded = load::pipeline(pipeline, Purpose::Run, settings)?;
+    let loaded = load::pipeline(pipeline, Purpose::Run, settings).await?;
     let is_continuous = how.continuous || loaded.continuous;
     let mode = if is_continuous { Mode::Continuous } else { Mode::Triggered };
     let project = loaded.project.in_mode(mode).interactive(show::is_watched() && !is_continuous);
@@ -50,7 +50,7 @@ pub(crate) async fn dry_run(
     selection: SelectionArgs,
     json: bool,
 ) -> Result<(), Failure> {
-    let loaded = load::pipeline(pipeline, Purpose::Look, None)?;
+    let loaded = load::pipeline(pipeline, Purpose::Look, None).await?;
     let mode = if loaded.continuous { Mode::Continuous } else { Mode::Triggered };
     let dry = loaded.project.in_mode(mode).dry_run_request(&request(selection)).await?;
     show::say(&if json { to_json(&dry)? } else { show::dry_run(&dry) });

@@ -105,7 +105,7 @@ pub(crate) async fn run(example: &Path, out: &Path) -> Result<(UpdateReport, Vec
         DurableLocal::new(&folder).map_err(|e| vec![Error::new(ErrorKind::Unavailable, e.to_string())])?;
     let store: Arc<dyn object_store::ObjectStore> = Arc::new(store);
     let format = Arc::new(DeltaFormat::new(Arc::clone(&store), StorePath::from("tables")));
-    let storage = Storage { store, format, folder: Some(folder) };
+    let storage = Storage { store, format, folder: Some(folder), url: None };
     let report = Project::new("two-sinks", definition, &[example.to_owned()], storage)
         .with_sink("ledger", ledger)
         .with_sink("mail", mail)

@@ -19,6 +19,7 @@
 //! | `retention` | how long tombstones are kept |
 //! | [`standing`] | where a pipeline stands between two updates |
 //! | [`state`] | what outlives the process: plans, done marks, completions, lease |
+//! | [`storage`] | where a pipeline keeps its tables: folders, and object stores by URL |
 //! | [`report`], `events` | what an update did, for people and for machines |
 //!
 //! # One micro-batch, exactly once
@@ -54,6 +55,7 @@ pub mod snapshots;
 pub mod sources;
 pub mod standing;
 pub mod state;
+pub mod storage;
 mod target;
 pub mod types;
 mod update;
@@ -68,8 +70,9 @@ pub use checkpoint::Checkpoint;
 pub use error::{Error, ErrorKind, Result};
 pub use events::{Event, EventError, Origin};
 pub use handoff::{HandoffReport, HandoffSample};
-pub use project::{Project, Storage, query};
+pub use project::{Project, query};
 pub use query::as_of::{AsOf, History};
 pub use report::{DataQuality, ExpectationCounts, FlowReport, FlowStatus, Observer, UpdateReport};
 pub use snapshots::{Snapshot, SnapshotProvider, SnapshotVersion};
 pub use standing::{Status, status};
+pub use storage::{Location, Storage, StoreOptions};

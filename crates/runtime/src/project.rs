@@ -22,7 +22,7 @@ use tracing::{Instrument, info_span};
 
 use crate::{
     analysis::{self, Analysis, FlowAnalysis, Place, SnapshotProviders, Work},
-    clock::{Clock, SystemClock, rfc3339},
+    clock::{Clock, SystemClock},
     error::{Error, ErrorKind, Result},
     events::{self, EventLog},
     query::ask,
@@ -31,28 +31,9 @@ use crate::{
     sinks::{self, BatchSink, Registered, SinkPlan},
     snapshots::SnapshotProvider,
     state::{Lease, Register, engine_path},
+    storage::Storage,
     update::{Attempt, Context, Update},
 };
-
-/// Where a pipeline keeps its tables and what it remembers.
-#[derive(Clone)]
-pub struct Storage {
-    /// Store of everything that is the engine's own.
-    pub store: Arc<dyn ObjectStore>,
-    /// The tables.
-    pub format: Arc<dyn TableFormat>,
-    /// The folder, where the storage is local: a second process is locked out of it.
-    pub folder: Option<PathBuf>,
-}
-
-impl fmt::Debug for Storage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Storage")
-            .field("format", &self.format.name())
-            .field("folder", &self.folder)
-            .finish_non_exhaustive()
-    }
-}
 
 /// A pipeline and its storage.
 #[derive(Clone)]
@@ -310,10 +291,17 @@ impl Project {
     }
 
     async fn run_analysed(&self, run: Run, analysis: Analysis) -> Result<UpdateReport> {
+        self.storage.check_guarantees().await?;
+        let clock = Arc::clone(&self.clock);
+        let mut lease = Lease::acquire(&self.storage, clock, run.settings.lease_duration).await?;
+        let ended = self.run_leased(run, analysis, &mut lease).await;
+        lease.release().await;
+        ended
+    }
+
+    async fn run_leased(&self, run: Run, analysis: Analysis, lease: &mut Lease) -> Result<UpdateReport> {
         let Run { graph, request, asked, settings } = run;
         let store = Arc::clone(&self.storage.store);
-        let started_at = rfc3339(self.clock.now());
-        let lease = Lease::acquire(Arc::clone(&store), self.storage.folder.as_deref(), started_at).await?;
         let log = Arc::new(EventLog::new(
             Arc::clone(&store),
             Arc::clone(&self.clock),
@@ -344,7 +332,13 @@ impl Project {
         });
         let span = info_span!("update", pipeline = %self.name, id = lease.epoch);
         let attempts = attempts(&context, (graph, request), settings, analysis, &mut told);
-        match attempts.instrument(span).await {
+        // Without the lease nothing may go on: flows are dropped where they are, as if the process had been killed.
+        let ended = tokio::select! {
+            biased;
+            lost = lease.lost() => Err(lost),
+            ended = attempts.instrument(span) => ended,
+        };
+        match ended {
             Ok(report) => {
                 log.end(&report).await?;
                 Ok(report)

@@ -11,6 +11,7 @@ use strandline_pipeline_sql::PipelineDefinition;
 use crate::{
     error::{Error, ErrorKind, Result},
     properties::{TRIGGER_INTERVAL, WRITE_MODE},
+    state,
 };
 
 /// How often a flow is tried again after a retryable error: 2 unless set; without limit in continuous mode.
@@ -23,13 +24,15 @@ const CONCURRENT_FLOWS: &str = "spark.sql.pipelines.execution.maxConcurrentFlows
 const SHORTEST_WAIT: &str = "spark.sql.pipelines.execution.watchdog.minRetryTime";
 /// The longest wait before a retry: 1 hour unless set.
 const LONGEST_WAIT: &str = "spark.sql.pipelines.execution.watchdog.maxRetryTime";
+/// For how long the lease on a storage that other machines reach holds unless it is renewed: 1 minute unless set.
+const LEASE_DURATION: &str = "strandline.leaseDuration";
 /// Accepted as in published examples, without effect.
 const WITHOUT_EFFECT: [&str; 1] = ["pipelines.channel"];
 
 /// Settings of the engine begin so.
 const OWN: [&str; 3] = ["pipelines.", "spark.sql.pipelines.", "strandline."];
 
-const KNOWN: [&str; 7] = [
+const KNOWN: [&str; 8] = [
     FLOW_RETRIES,
     UPDATE_RETRIES,
     TRIGGER_INTERVAL,
@@ -37,7 +40,10 @@ const KNOWN: [&str; 7] = [
     SHORTEST_WAIT,
     LONGEST_WAIT,
     WRITE_MODE,
+    LEASE_DURATION,
 ];
+/// A lease is renewed three times while it lasts.
+const SHORTEST_LEASE: Duration = Duration::from_secs(3);
 
 /// The settings of a pipeline, understood.
 #[derive(Debug, Clone)]
@@ -46,6 +52,8 @@ pub(crate) struct Settings {
     pub(crate) attempts: UpdateAttempts,
     /// How long flows of a continuous pipeline wait before they look for more.
     pub(crate) trigger_interval: Duration,
+    /// For how long a lease that expires holds.
+    pub(crate) lease_duration: Duration,
 }
 
 impl Settings {
@@ -53,6 +61,7 @@ impl Settings {
         let mut scheduler = SchedulerSettings::default();
         let mut attempts = UpdateAttempts::new(mode);
         let mut trigger_interval = Duration::from_secs(5);
+        let mut lease_duration = state::LEASE_DURATION;
         let (mut shortest, mut longest) = (Duration::from_secs(5), Duration::from_hours(1));
         for (name, value) in &definition.settings {
             let refused =
@@ -75,6 +84,12 @@ impl Settings {
                 LONGEST_WAIT => longest = span()?,
                 // What it means is the tables' matter.
                 WRITE_MODE => {}
+                LEASE_DURATION => {
+                    lease_duration = span()?;
+                    if lease_duration < SHORTEST_LEASE {
+                        return Err(refused("a lease holds for 3 seconds at least"));
+                    }
+                }
                 known if WITHOUT_EFFECT.contains(&known) => {}
                 engine if OWN.iter().any(|own| engine.starts_with(own)) => {
                     return Err(Error::new(ErrorKind::Unsupported, "the setting is not known")
@@ -86,7 +101,12 @@ impl Settings {
             }
         }
         let scheduler = scheduler.with_backoff(shortest, longest);
-        Ok(Self { scheduler, attempts: attempts.with_backoff(shortest, longest), trigger_interval })
+        Ok(Self {
+            scheduler,
+            attempts: attempts.with_backoff(shortest, longest),
+            trigger_interval,
+            lease_duration,
+        })
     }
 }
 
@@ -139,6 +159,8 @@ mod tests {
             (UPDATE_RETRIES, "many"),
             (SHORTEST_WAIT, "soon"),
             ("pipelines.maxFlowRetries", "2"),
+            (LEASE_DURATION, "1 second"),
+            (LEASE_DURATION, "forever"),
         ] {
             let error = Settings::new(&with(name, value), Mode::Triggered).unwrap_err().full_text();
             assert!(error.contains(name) && error.contains(value), "{error}");

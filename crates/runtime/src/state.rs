@@ -6,7 +6,9 @@
 //!
 //! ```text
 //! _strandline/
-//!   lock                                  held by the running process
+//!   lock                                  held by the running process, where the storage is a local folder
+//!   lease/<n>.json                        who may write, and until when, where it is a store that other machines reach
+//!   created-once                          shows that the store creates an object once
 //!   epoch/<n>.json                        one a run: fences a process that lost its lock
 //!   refresh/<n>.json                      what a full refresh or a reset clears; written before anything is cleared
 //!   refresh-done/<n>.json                 all of that is cleared
@@ -26,7 +28,7 @@ mod lease;
 mod register;
 
 pub use flow::{FlowState, Made, Plan, PlannedBatch};
-pub use lease::Lease;
+pub use lease::{LEASE_DURATION, Lease};
 pub use register::Register;
 
 use object_store::path::Path;

@@ -11,7 +11,7 @@ fn the_example_runs_and_running_it_again_changes_nothing() {
     for flow in ["customer_changes", "customers_now", "customers_then"] {
         assert!(report.contains(flow), "{report}");
     }
-    let first = tables(storage.path());
+    let first = tables(text(storage.path()));
     let versions = || {
         let status = succeed(&["status", "--storage", text(storage.path()), "--json"]);
         let status: serde_json::Value = serde_json::from_str(&status).unwrap();
@@ -21,7 +21,7 @@ fn the_example_runs_and_running_it_again_changes_nothing() {
     let again = succeed(&["run", text(&pipeline), "--storage", text(storage.path()), "--json"]);
     let again: serde_json::Value = serde_json::from_str(&again).unwrap();
     assert!(again["flows"].as_array().unwrap().iter().all(|flow| flow["batches"] == 0), "{again}");
-    assert_eq!(tables(storage.path()), first);
+    assert_eq!(tables(text(storage.path())), first);
     assert_eq!(versions(), before, "no new version");
 }
 

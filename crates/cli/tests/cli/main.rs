@@ -8,6 +8,8 @@ mod graph;
 mod handoff;
 mod init;
 mod kill;
+#[cfg(feature = "s3")]
+mod s3;
 mod selection;
 mod shown;
 mod signals;
@@ -61,13 +63,13 @@ fn text(path: &Path) -> &str {
 }
 
 /// Every row of the example's tables, in a fixed order.
-fn tables(storage: &Path) -> Vec<String> {
+fn tables(storage: &str) -> Vec<String> {
     [
         "SELECT * FROM customer_changes ORDER BY customer_id, changed_at, op, name",
         "SELECT * FROM customers ORDER BY customer_id",
         "SELECT * FROM customers_history ORDER BY customer_id, __START_AT",
     ]
     .iter()
-    .map(|sql| succeed(&["query", sql, "--storage", text(storage), "--output", "csv"]))
+    .map(|sql| succeed(&["query", sql, "--storage", storage, "--output", "csv"]))
     .collect()
 }

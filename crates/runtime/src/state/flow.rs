@@ -174,7 +174,15 @@ impl FlowState {
     /// The store's; `Busy` when another process recorded columns meanwhile.
     pub async fn widen_schema(&self, schema: &SchemaRef) -> Result<()> {
         let number = self.schema.numbers().await?.last().map_or(1, |last| last + 1);
-        if self.schema.create(number, &InferredSchema { schema: schema.as_ref().clone() }).await? {
+        let record = InferredSchema { schema: schema.as_ref().clone() };
+        // As for plans: what is there may be ours.
+        if self.schema.create(number, &record).await?
+            || self
+                .schema
+                .read::<InferredSchema>(number)
+                .await?
+                .is_some_and(|there| there.schema == record.schema)
+        {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Busy, "another process recorded columns of the source")
@@ -278,7 +286,10 @@ impl FlowState {
             planned_at: made.at,
             system_floor: made.system_floor,
         };
-        if !self.plans.create(number, &plan).await? {
+        // A store that wrote the plan, and answered with a passing error, says at the second attempt that it exists.
+        if !self.plans.create(number, &plan).await?
+            && self.plans.read::<Plan>(number).await?.as_ref() != Some(&plan)
+        {
             return Err(
                 Error::new(ErrorKind::Busy, "another process planned this batch").with("batch", number)
             );

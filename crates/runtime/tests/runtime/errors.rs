@@ -1,7 +1,9 @@
 //! Bad input gets an error that names what and where, changes nothing, and is no obstacle once it is mended.
 
+use std::sync::Arc;
+
 use serde_json::json;
-use strandline_runtime::{ErrorKind, FlowStatus};
+use strandline_runtime::{ErrorKind, FlowStatus, state::LEASE_DURATION};
 
 use crate::pipeline::{Bench, FORMATS, Format};
 
@@ -275,8 +277,8 @@ async fn r27_a_second_process_is_refused_and_named() {
     let storage =
         strandline_runtime::Storage { folder: Some(folder.path().to_owned()), ..bench.storage.clone() };
     let lease = |storage: strandline_runtime::Storage| async move {
-        strandline_runtime::state::Lease::acquire(storage.store, storage.folder.as_deref(), "now".to_owned())
-            .await
+        let clock = Arc::new(strandline_runtime::clock::SystemClock);
+        strandline_runtime::state::Lease::acquire(&storage, clock, LEASE_DURATION).await
     };
     let first = lease(storage.clone()).await.unwrap();
     let second = lease(storage.clone()).await.unwrap_err();

@@ -10,7 +10,7 @@ use std::{
 
 use object_store::memory::InMemory;
 use serde_json::json;
-use strandline_runtime::{Error, FlowReport, Mode, Observer, UpdateReport};
+use strandline_runtime::{Error, FlowReport, Mode, Observer, UpdateReport, state::LEASE_DURATION};
 use strandline_testkit::fault::{Fault, FaultStore, Rule};
 
 use crate::pipeline::{Bench, FORMATS, Format};
@@ -148,10 +148,9 @@ impl Case {
             Some(folder) => {
                 // The lock is the operating system's, so it holds between two openings of one process too.
                 let mut storage = self.bench.storage.clone();
-                storage.folder = Some(folder.clone());
-                let store = Arc::clone(&storage.store);
-                let held =
-                    strandline_runtime::state::Lease::acquire(store, Some(&folder), String::new()).await;
+                storage.folder = Some(folder);
+                let clock = Arc::new(strandline_runtime::clock::SystemClock);
+                let held = strandline_runtime::state::Lease::acquire(&storage, clock, LEASE_DURATION).await;
                 let second = self.bench.project_over(&self.sql(), storage).run().await;
                 drop(held.unwrap());
                 second

@@ -28,9 +28,12 @@ mod hybrid;
 mod identity;
 #[cfg(feature = "kafka")]
 mod kafka;
+mod leases;
 mod pipeline;
 mod refresh;
 mod retries;
+#[cfg(feature = "s3")]
+mod s3;
 mod scenarios;
 mod several;
 mod simulation;

@@ -67,7 +67,8 @@ impl Bench {
                 DeltaFormat::new(Arc::clone(&store), StorePath::from("tables")).with_options(options),
             ),
         };
-        Self { folder: tempfile::tempdir().unwrap(), storage: Storage { store, format, folder: None } }
+        let storage = Storage { store, format, folder: None, url: None };
+        Self { folder: tempfile::tempdir().unwrap(), storage }
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -7,7 +7,7 @@ use std::{fs, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
-use object_store::memory::InMemory;
+use object_store::{ObjectStore, memory::InMemory};
 use strandline_runtime::definition::{SourceFile, parse_pipeline};
 use strandline_testkit::{
     fault::{Fault, FaultStore, Rule},
@@ -19,7 +19,7 @@ use crate::pipeline::{ALL_FORMATS, Bench, Format};
 
 struct Pipeline {
     bench: Bench,
-    store: FaultStore<InMemory>,
+    store: FaultStore<Arc<dyn ObjectStore>>,
     runtime: tokio::runtime::Runtime,
     scenario: Scenario,
     format: Format,
@@ -30,7 +30,11 @@ struct Pipeline {
 
 impl Pipeline {
     fn new(scenario: &Scenario, format: Format) -> Self {
-        let store = FaultStore::new(InMemory::new());
+        Self::over(scenario, format, Arc::new(InMemory::new()))
+    }
+
+    fn over(scenario: &Scenario, format: Format, store: Arc<dyn ObjectStore>) -> Self {
+        let store = FaultStore::new(store);
         let bench = Bench::over(format, Arc::new(store.clone()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { bench, store, runtime, scenario: scenario.clone(), format, deliveries: 0, taken: None }
@@ -220,6 +224,18 @@ fn run_folder(folder: &str, at_least: usize) {
     }
     assert!(failures.is_empty(), "{} failures of {ran}\n{}", failures.len(), failures.join("\n\n"));
     assert!(ran >= at_least, "{folder} holds {ran} scenarios");
+}
+
+/// The scenarios of a folder, each as it is written, on a store of its own; with their number.
+pub(crate) fn run_folder_on(folder: &str, store: &dyn Fn() -> Arc<dyn ObjectStore>) -> usize {
+    let scenarios = scenario::load_dir(&scenario::directory(folder)).unwrap();
+    let scenarios: Vec<_> = scenarios.iter().filter(|scenario| !is_of_a_later_release(scenario)).collect();
+    for scenario in &scenarios {
+        if let Err(failure) = scenario::run(scenario, &mut Pipeline::over(scenario, Format::Delta, store())) {
+            panic!("{failure}");
+        }
+    }
+    scenarios.len()
 }
 
 #[test]

@@ -155,7 +155,7 @@ async fn killing_the_process_at_any_store_operation_gives_the_same_files() {
 async fn table(folder: &Path, sql: &str) -> Json {
     let store: Arc<dyn object_store::ObjectStore> = Arc::new(DurableLocal::new(folder).unwrap());
     let format = Arc::new(DeltaFormat::new(Arc::clone(&store), StorePath::default()));
-    json!(rows(&Storage { store, format, folder: None }, sql).await)
+    json!(rows(&Storage { store, format, folder: None, url: None }, sql).await)
 }
 
 #[tokio::test]
