@@ -280,6 +280,7 @@ impl Project {
     pub async fn run_request(&self, request: &UpdateRequest) -> Result<UpdateReport, Vec<Error>> {
         let settings = self.settings().map_err(|error| vec![error])?;
         let asked = events::asked(request);
+        self.storage.check_reachable().await.map_err(|error| vec![error])?;
         let (graph, analysis) = self.analyse().await?;
         let (mut errors, analysis) = split_definition_errors(analysis);
         let request = checked(request, &graph, &mut errors);

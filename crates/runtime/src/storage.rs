@@ -61,6 +61,14 @@ impl Storage {
         self.folder.is_none() && self.url.is_some()
     }
 
+    /// Asks one small question: that the bucket is not there or the keys are wrong is said once, not for each flow.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn check_reachable(&self) -> Result<()> {
+        if self.is_shared() { is_empty(&self.store, self.url.as_deref()).await.map(drop) } else { Ok(()) }
+    }
+
     /// Refuses a store in which an object can be created twice, before anything is written there.
     ///
     /// # Errors
@@ -132,9 +140,7 @@ impl Location {
     /// # Errors
     /// The store's.
     pub async fn is_empty(&self) -> Result<bool> {
-        let listed = self.store.list_with_delimiter(None).await;
-        let listed = listed.map_err(|e| unreachable(e, self.url.as_deref()))?;
-        Ok(listed.objects.is_empty() && listed.common_prefixes.is_empty())
+        is_empty(&self.store, self.url.as_deref()).await
     }
 
     /// The storage with its tables in this format.
@@ -146,6 +152,11 @@ impl Location {
 /// Whether `place` is a URL rather than a path.
 pub fn is_url(place: &str) -> bool {
     place.contains("://")
+}
+
+async fn is_empty(store: &Arc<dyn ObjectStore>, url: Option<&str>) -> Result<bool> {
+    let listed = store.list_with_delimiter(None).await.map_err(|e| unreachable(e, url))?;
+    Ok(listed.objects.is_empty() && listed.common_prefixes.is_empty())
 }
 
 fn local(folder: &FsPath) -> Result<Location> {
