@@ -15,8 +15,9 @@ use crate::{
         Event, segments,
         table::{events, status as status_of},
     },
-    project::{Storage, columns},
+    project::columns,
     state::FlowState,
+    storage::Storage,
 };
 
 /// So many updates are looked through for the last run of every flow.

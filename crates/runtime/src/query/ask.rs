@@ -37,8 +37,8 @@ use super::{
 use crate::{
     error::{Error, ErrorKind, Result},
     events::table::{self as events, EventsFunction},
-    project::Storage,
     relation::SnapshotTable,
+    storage::Storage,
 };
 
 const FUNCTIONS: &[Signature] = &[
