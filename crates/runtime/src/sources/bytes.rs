@@ -172,3 +172,34 @@ pub(super) fn decoded(decode: impl FnOnce(&Consumer) -> Result<()> + Send + 'sta
     });
     rows.boxed()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::RecordBatchOptions;
+    use arrow_schema::Schema;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thread_that_dies_is_no_end() {
+        let rows = |n| {
+            let options = RecordBatchOptions::new().with_row_count(Some(n));
+            RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options).unwrap()
+        };
+        let mut found = decoded(move |consumer| {
+            consumer.take(rows(1));
+            panic!("as a decoder with a fault does");
+        });
+        assert_eq!(found.next().await.unwrap().unwrap().num_rows(), 1);
+        assert_eq!(found.next().await.unwrap().unwrap_err().kind(), ErrorKind::Internal);
+        let whole: Vec<_> = decoded(move |consumer| {
+            consumer.take(rows(2));
+            Ok(())
+        })
+        .collect()
+        .await;
+        assert_eq!(whole.len(), 1);
+    }
+}

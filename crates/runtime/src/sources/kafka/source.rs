@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
-use futures::{StreamExt, stream};
 use serde_json::Value;
 use strandline_cdc_core::CdcOptions;
 use strandline_pipeline_sql::ReadKafka;
@@ -17,7 +16,10 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, Result},
-    sources::{Envelope, Source, SourceStream},
+    sources::{
+        Envelope, Source, SourceStream,
+        bytes::{self, Consumer},
+    },
     types::{schema_of, storable},
 };
 
@@ -198,23 +200,7 @@ impl Source for KafkaSource {
         let slice: Slice = decode(slice)?;
         self.check_cluster(slice.cluster.as_ref())?;
         let (source, ranges) = (self.clone(), not_empty(&slice.ranges));
-        let (send, receive) = tokio::sync::mpsc::channel(2);
-        tokio::task::spawn_blocking(move || {
-            let send_rows = |records: &mut Vec<Record>| {
-                let rows = source.payload.rows(records);
-                records.clear();
-                // Whoever reads may have gone away: then nobody misses the rest.
-                send.blocking_send(rows).map_err(|_| Error::new(ErrorKind::Unavailable, "nobody reads on"))
-            };
-            if let Err(error) = read_all(&source.options, &ranges, &send_rows) {
-                drop(send.blocking_send(Err(error)));
-            }
-        });
-        let rows = stream::unfold(receive, |mut receive| async {
-            let rows = receive.recv().await?;
-            Some((rows, receive))
-        });
-        Ok(rows.boxed())
+        Ok(bytes::decoded(move |consumer| read_all(&source, &ranges, consumer)))
     }
 
     async fn available(&self) -> Result<Value> {
@@ -238,17 +224,21 @@ impl Source for KafkaSource {
 }
 
 /// Reads ranges, one after the other, a bounded number of records at a time.
-fn read_all(
-    options: &KafkaOptions,
-    ranges: &Ranges,
-    send: &dyn Fn(&mut Vec<Record>) -> Result<()>,
-) -> Result<()> {
+fn read_all(source: &KafkaSource, ranges: &Ranges, consumer: &Consumer) -> Result<()> {
     if ranges.is_empty() {
         return Ok(());
     }
     let broker = Broker::connect(options)?;
     let mut records: Vec<Record> = Vec::new();
     for (topic, partitions) in ranges {
+    let options = &source.options;
+    let send = |records: &mut Vec<Record>| {
+        let rows = source.payload.rows(records)?;
+        records.clear();
+        // Whoever reads may have gone away: then nobody misses the rest, nor this error.
+        let wanted = consumer.take(rows);
+        wanted.then_some(()).ok_or_else(|| Error::new(ErrorKind::Unavailable, "nobody reads on"))
+    };
         for (partition, range) in partitions {
             broker.read(topic, *partition, *range, options.fail_on_data_loss, &mut |record| {
                 records.push(record);
