@@ -22,6 +22,16 @@ pub(super) struct Progress {
     pub(super) cluster: Option<String>,
     /// The next offset of each partition.
     pub(super) next: Offsets,
+    /// A first batch was planned, be it that there was no partition yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) begun: bool,
+}
+
+impl Progress {
+    /// Whether where the flow begins is still to be recorded.
+    pub(super) fn is_first(&self) -> bool {
+        !self.begun && self.next.is_empty()
+    }
 }
 
 /// What a batch takes.

@@ -166,23 +166,25 @@ impl Source for KafkaSource {
     }
 
     fn start(&self) -> Value {
-        encode(&Progress { cluster: self.cluster.clone(), next: Offsets::new() })
+        encode(&Progress { cluster: self.cluster.clone(), ..Progress::default() })
     }
 
     async fn next(&self, progress: &Value) -> Result<Option<Value>> {
         let progress: Progress = decode(progress)?;
         self.check_cluster(progress.cluster.as_ref())?;
-        let is_first = progress.next.is_empty();
+        let is_first = progress.is_first();
         let start = |topic: &str, partition, (low, _): Range| {
             let first = self.start.get(topic).and_then(|starts| starts.get(&partition)).copied();
-            // A partition that came later is read from its start.
+            // A partition that came later is read from its start, also one of a topic that came later.
             if is_first { first.unwrap_or(low) } else { low }
         };
         let all = ahead(&progress.next, &self.held, start, self.options.fail_on_data_loss)?;
         let taken = limited(&all, self.options.max_offsets);
-        // The first slice names every partition: where the flow begins must be known, also while nothing comes.
+        // The first slice names every partition: where the flow begins must be known, also while nothing comes, and while no
+        // topic fits the pattern.
         let ranges = if is_first { taken } else { not_empty(&taken) };
-        Ok((!ranges.is_empty()).then(|| encode(&Slice { cluster: self.cluster.clone(), ranges })))
+        let is_slice = is_first || !ranges.is_empty();
+        Ok(is_slice.then(|| encode(&Slice { cluster: self.cluster.clone(), ranges })))
     }
 
     fn advance(&self, progress: Value, slice: &Value) -> Result<Value> {
@@ -193,7 +195,8 @@ impl Source for KafkaSource {
             let next = progress.next.entry(topic).or_default();
             next.extend(partitions.into_iter().map(|(partition, (_, to))| (partition, to)));
         }
-        Ok(encode(&Progress { cluster: self.cluster.clone().or(progress.cluster), next: progress.next }))
+        let cluster = self.cluster.clone().or(progress.cluster);
+        Ok(encode(&Progress { cluster, next: progress.next, begun: true }))
     }
 
     async fn read(&self, slice: &Value) -> Result<SourceStream> {
@@ -228,9 +231,6 @@ fn read_all(source: &KafkaSource, ranges: &Ranges, consumer: &Consumer) -> Resul
     if ranges.is_empty() {
         return Ok(());
     }
-    let broker = Broker::connect(options)?;
-    let mut records: Vec<Record> = Vec::new();
-    for (topic, partitions) in ranges {
     let options = &source.options;
     let send = |records: &mut Vec<Record>| {
         let rows = source.payload.rows(records)?;
@@ -239,6 +239,9 @@ fn read_all(source: &KafkaSource, ranges: &Ranges, consumer: &Consumer) -> Resul
         let wanted = consumer.take(rows);
         wanted.then_some(()).ok_or_else(|| Error::new(ErrorKind::Unavailable, "nobody reads on"))
     };
+    let broker = Broker::connect(options)?;
+    let mut records: Vec<Record> = Vec::new();
+    for (topic, partitions) in ranges {
         for (partition, range) in partitions {
             broker.read(topic, *partition, *range, options.fail_on_data_loss, &mut |record| {
                 records.push(record);
@@ -253,3 +256,7 @@ fn encode<T: serde::Serialize>(value: &T) -> Value {
     // Texts, numbers and maps of them always encode.
     serde_json::to_value(value).unwrap_or_default()
 }
+
+#[cfg(test)]
+#[path = "source_tests.rs"]
+mod tests;
