@@ -23,6 +23,9 @@ pub(super) enum BinaryMode {
     Hex,
 }
 
+/// `PostgreSQL`, whose numbers are the longest, has scales from -1000 to 16383.
+const SCALES: std::ops::RangeInclusive<i32> = -1000..=16_383;
+
 const UNPADDED: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -62,8 +65,12 @@ pub(super) fn from_hex(text: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// The number that bytes stand for, big-endian two's complement, with `scale` digits behind its point. Any length.
-pub(super) fn decimal(bytes: &[u8], scale: i32) -> String {
+/// The number that bytes stand for, big-endian two's complement, with `scale` digits behind its point. Any length; `None` for a
+/// scale that no database has, which would make a number of any size out of a few bytes.
+pub(super) fn decimal(bytes: &[u8], scale: i32) -> Option<String> {
+    if !SCALES.contains(&scale) {
+        return None;
+    }
     let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
     let mut carry = negative;
     let mut magnitude: Vec<u8> = bytes.to_vec();
@@ -83,9 +90,9 @@ pub(super) fn decimal(bytes: &[u8], scale: i32) -> String {
         }
         // A negative scale: zeros before the point.
         Err(_) if digits == "0" => digits,
-        Err(_) => digits + &"0".repeat(usize::try_from(scale.unsigned_abs()).unwrap_or(0).min(1000)),
+        Err(_) => digits + &"0".repeat(usize::try_from(scale.unsigned_abs()).unwrap_or(0)),
     };
-    if negative { format!("-{text}") } else { text }
+    Some(if negative { format!("-{text}") } else { text })
 }
 
 /// The digits of a big-endian number without sign.

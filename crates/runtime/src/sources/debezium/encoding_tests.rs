@@ -22,10 +22,20 @@ fn a_decimal_has_every_digit_whatever_its_length() {
             "340282366920938463463374607431768211456",
         ),
     ] {
-        assert_eq!(decimal(bytes, scale), text);
+        assert_eq!(decimal(bytes, scale).as_deref(), Some(text));
     }
     for number in [i64::MIN, i64::MIN + 1, -257, -256, -255, -1, 1, 255, 256, 1_000_000_000, i64::MAX] {
-        assert_eq!(decimal(&number.to_be_bytes(), 0), number.to_string());
+        assert_eq!(decimal(&number.to_be_bytes(), 0), Some(number.to_string()));
+    }
+}
+
+#[test]
+fn a_scale_that_no_database_has_is_refused() {
+    for scale in [-1000, 0, 16_383] {
+        assert!(decimal(&[1], scale).is_some(), "{scale}");
+    }
+    for scale in [i32::MIN, -1001, 16_384, 65_535, 70_000, i32::MAX] {
+        assert_eq!(decimal(&[1], scale), None, "{scale}");
     }
 }
 

@@ -1,7 +1,8 @@
 //! Where in its source's log does a record stand, as a text that sorts as the log does?
 //!
 //! Numbers are padded with zeros, so that texts compare as numbers do. A row that was read by a snapshot stands before every
-//! change at its position: the snapshot was taken before the connector went on from there.
+//! change at its position: the snapshot was taken before the connector went on from there. What should be a number and is none
+//! says nothing of a position.
 
 use crate::sources::json::Json;
 
@@ -47,7 +48,9 @@ pub(super) fn position(source: &Json<'_>, is_read: bool) -> Option<String> {
         Some(Json::Number(digits)) => Some((*digits).to_owned()),
         _ => None,
     };
-    let padded = |name: &str| text(name).map(|digits| format!("{digits:0>20}"));
+    let is_number =
+        |text: &String| (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    let padded = |name: &str| text(name).filter(is_number).map(|digits| format!("{digits:0>20}"));
     let or_zero = |name: &str| padded(name).unwrap_or_else(|| format!("{:0>20}", ""));
     let place = if let Some(lsn) = padded("lsn") {
         lsn

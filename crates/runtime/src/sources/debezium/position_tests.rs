@@ -54,3 +54,19 @@ fn positions_sort_as_the_log_does() {
     ]);
     assert_eq!(position(&Json::of("{}").unwrap(), false), None);
 }
+
+#[test]
+fn what_is_no_number_is_no_position() {
+    let strange = [
+        r#"{"ts_us":"éééééééééééééééééééééé"}"#,
+        r#"{"ts_ms":"日本語日本語日本語日本語日本語日本語日本語日本語"}"#,
+        r#"{"lsn":"x"}"#,
+        r#"{"scn":""}"#,
+        r#"{"ts_ns":123456789012345678901}"#,
+        r#"{"ts_ms":-1.5}"#,
+    ];
+    for source in strange {
+        assert_eq!(position(&Json::of(source).unwrap(), false), None, "{source}");
+    }
+    assert_eq!(of(r#"{"lsn":"x","scn":"7"}"#, false), of(r#"{"scn":"7"}"#, false));
+}

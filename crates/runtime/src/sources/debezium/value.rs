@@ -231,14 +231,14 @@ fn decimal(node: &Json<'_>, scale: i32) -> Result<String, Refused> {
     let bytes = encoding::BinaryMode::Base64.decode(text).ok_or(
         "the text is no base64 of a number; of a connector with decimal.handling.mode `string` say decimalHandlingMode => 'string'",
     )?;
-    Ok(encoding::decimal(&bytes, scale))
+    encoding::decimal(&bytes, scale).ok_or_else(|| format!("the scale {scale} of a number is out of range"))
 }
 
 fn variable_scale(node: &Json<'_>) -> Result<String, Refused> {
     match node {
         Json::Object(..) => {
             let scale = node.get("scale").map(integer).transpose()?.unwrap_or(0);
-            let scale = i32::try_from(scale).ok().filter(|scale| (-1000..=100_000).contains(scale));
+            let scale = i32::try_from(scale).ok();
             let value = node.get("value").ok_or("a number of variable scale has no value")?;
             decimal(value, scale.ok_or("the scale of a number is out of range")?)
         }
