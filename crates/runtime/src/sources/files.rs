@@ -47,6 +47,9 @@ struct Slice {
     /// They were there before the flow was, and are left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     skipped: bool,
+    /// What they were is remembered: the option `allowOverwrites` as it was when the slice was made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    stamped: bool,
 }
 
 /// The columns of a source after a batch brought new ones: the cause of an error of the kind
@@ -300,10 +303,10 @@ impl Source for FileSource {
 
     async fn next(&self, progress: &Value) -> Result<Option<Value>> {
         self.check_root(taken::root(progress)?)?;
-        let root = self.root.clone();
+        let (root, stamped) = (self.root.clone(), self.options.allow_overwrites);
         if !self.options.include_existing && !self.fixed && !taken::has_begun(progress) {
             let files = self.listed.to_vec();
-            return Ok(Some(encode(&Slice { root, files, skipped: true })));
+            return Ok(Some(encode(&Slice { root, files, skipped: true, stamped })));
         }
         let mut files = Vec::new();
         let mut bytes: u64 = 0;
@@ -315,14 +318,14 @@ impl Source for FileSource {
             bytes = bytes.saturating_add(file.size);
             files.push(file.clone());
         }
-        Ok((!files.is_empty()).then(|| encode(&Slice { root, files, skipped: false })))
+        Ok((!files.is_empty()).then(|| encode(&Slice { root, files, skipped: false, stamped })))
     }
 
     fn advance(&self, progress: Value, slice: &Value) -> Result<Value> {
         let mut progress = progress;
         self.check_root(taken::root(&progress)?)?;
         let slice: Slice = decode_value(slice)?;
-        taken::take(&mut progress, &slice.files, self.options.allow_overwrites);
+        taken::take(&mut progress, &slice.files, slice.stamped);
         Ok(progress)
     }
 
@@ -354,7 +357,8 @@ impl Source for FileSource {
     }
 
     async fn available(&self) -> Result<Value> {
-        Ok(encode(&Slice { root: self.root.clone(), files: self.listed.to_vec(), skipped: false }))
+        let (root, files) = (self.root.clone(), self.listed.to_vec());
+        Ok(encode(&Slice { root, files, skipped: false, stamped: false }))
     }
 
     fn fixed(&self, available: &Value) -> Result<Box<dyn Source>> {

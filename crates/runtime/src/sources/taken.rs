@@ -51,7 +51,8 @@ pub(super) fn take(progress: &mut Value, files: &[FileRef], stamped: bool) {
         if !folders.contains_key(folder) {
             folders.insert(folder.to_owned(), Map::new().into());
         }
-        let stamp = if stamped { stamp(file) } else { 0.into() };
+        // What is not known of a file can't have changed: files of older records have no time.
+        let stamp = if stamped && file.modified.is_some() { stamp(file) } else { 0.into() };
         if let Some(names) = folders.get_mut(folder).and_then(Value::as_object_mut) {
             names.insert(name.to_owned(), stamp);
         }
@@ -143,6 +144,14 @@ mod tests {
         assert_eq!(names(left(&progress, &listed, true)), ["a"]);
         take(&mut progress, &listed[..1], true);
         assert_eq!(names(left(&progress, &listed, true)), [""; 0]);
+    }
+
+    #[test]
+    fn r19_a_file_without_a_time_is_not_told_to_be_overwritten() {
+        let mut progress = start("/in");
+        take(&mut progress, &[FileRef { modified: None, ..file("a", 1) }], true);
+        assert_eq!(names(left(&progress, &[file("a", 1)], true)), [""; 0]);
+        assert_eq!(names(left(&progress, &[file("a", 2)], true)), [""; 0]);
     }
 
     #[test]

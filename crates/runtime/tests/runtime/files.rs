@@ -8,7 +8,11 @@ use std::{
 
 use arrow_array::{Int64Array, RecordBatch, StringArray};
 use serde_json::{Value, json};
-use strandline_runtime::{FlowStatus, UpdateReport};
+use strandline_runtime::{
+    FlowStatus, UpdateReport,
+    definition::{FlowQuery, InputKind},
+    sources::{FileOptions, FileSource, Source},
+};
 
 use crate::pipeline::{Bench, FORMATS, Format};
 
@@ -120,6 +124,42 @@ async fn r19_an_overwritten_file_is_ignored_or_taken_again() {
         bench.succeed(&sql).await;
         assert_eq!(rows(&bench, "n", "n").await, expected, "allowOverwrites {again}");
     }
+}
+
+/// The files of a folder, with the option `allowOverwrites`.
+async fn listed(bench: &Bench, again: bool) -> FileSource {
+    let path = bench.path().join("in");
+    let text = format!(
+        "SELECT * FROM STREAM read_files('{}', format => 'json', schema => 'n INT', allowOverwrites => {again})",
+        path.display()
+    );
+    let query = FlowQuery::parse(&text).unwrap();
+    let InputKind::ReadFiles(call) = &query.inputs[0].kind else { panic!("{query:?}") };
+    let schema = FileSource::columns(call, None).await.unwrap();
+    FileSource::open(&call.path, FileOptions::new(call).unwrap(), Some(schema)).await.unwrap()
+}
+
+#[tokio::test]
+async fn r19_what_was_taken_before_overwrites_were_watched_is_not_taken_again() {
+    let bench = Bench::new(Format::Delta);
+    bench.file("in/a.json", &[json!({"n": 1})]);
+    let before = listed(&bench, false).await;
+    let slice = before.next(&before.start()).await.unwrap().unwrap();
+    let size = slice["files"][0]["size"].clone();
+    let root = slice["root"].clone();
+    // As it was written before slices had times.
+    let older = json!({"root": root, "files": [{"path": "a.json", "size": size}]});
+    set_modified(&bench, "in/a.json", 1_000);
+    for slice in [slice, older] {
+        let now = listed(&bench, true).await;
+        let progress = now.advance(now.start(), &slice).unwrap();
+        assert_eq!(now.next(&progress).await.unwrap(), None, "{slice}");
+    }
+    let now = listed(&bench, true).await;
+    let slice = now.next(&now.start()).await.unwrap().unwrap();
+    let progress = now.advance(now.start(), &slice).unwrap();
+    set_modified(&bench, "in/a.json", 2_000);
+    assert!(listed(&bench, true).await.next(&progress).await.unwrap().is_some(), "what is watched is seen");
 }
 
 #[tokio::test]
