@@ -54,6 +54,10 @@ impl CsvRecord {
     /// The fields and whether each was quoted; `None` where they are no UTF-8.
     pub(super) fn fields(&self) -> Option<impl Iterator<Item = (&str, bool)>> {
         let text = std::str::from_utf8(&self.bytes).ok()?;
+        // Bytes at the end of a field and at the beginning of the next one are no character together.
+        if !self.ends.iter().all(|(end, _)| text.is_char_boundary(*end)) {
+            return None;
+        }
         let begins = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
         Some(
             begins

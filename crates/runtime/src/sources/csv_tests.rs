@@ -75,3 +75,14 @@ fn what_quotes_may_have_swallowed_is_an_error() {
     let found = read("\"a\"b,c\nd,e\n", dialect(), 3).unwrap();
     assert!(found[0].2 && !found[1].2, "text behind a quoted field is no record");
 }
+
+#[test]
+fn fields_are_texts_each_by_itself() {
+    // Latin-1: the bytes of two fields would make one character of UTF-8.
+    for (bytes, is_text) in [(&b"x\xC3,\xA9y\n"[..], false), (b"x,\xC3\xA9y\n", true), (b"x\xC3,y\n", false)]
+    {
+        let mut records = CsvRecords::new(Cursor::new(bytes.to_vec()), dialect());
+        let record = records.next().unwrap().unwrap();
+        assert_eq!(record.fields().is_some(), is_text, "{bytes:?}");
+    }
+}
