@@ -180,9 +180,11 @@ impl FileOptions {
         Ok(())
     }
 
-    /// For files that are read whole, as they are now: there is no next batch that would have the new columns of this one.
+    /// For files that are read whole, as they are now: there is no next batch that would have the new columns of this one, and
+    /// no flow that began after some of them.
     #[must_use]
     pub(crate) fn of_whole(mut self) -> Self {
+        self.include_existing = true;
         if self.records.unknown == Unknown::Evolve {
             self.records.unknown = Unknown::Rest;
         }

@@ -56,6 +56,22 @@ async fn ranked(bench: &Bench) -> Json {
 }
 
 #[tokio::test]
+async fn g26_a_view_reads_all_of_the_files_that_are_there() {
+    let bench = bench(Format::Delta);
+    let report = bench
+        .succeed(
+            "CREATE MATERIALIZED VIEW m AS SELECT name FROM read_files('customers', format => 'json', schema => 'name STRING',
+               includeExistingFiles => false, maxFilesPerTrigger => 1);",
+        )
+        .await;
+    assert_eq!(flow(&report, "m").output_rows, Some(2), "{report:#?}");
+    assert_eq!(
+        json!(bench.rows("SELECT * FROM m ORDER BY name").await),
+        json!([{"name": "ada"}, {"name": "bo"}])
+    );
+}
+
+#[tokio::test]
 async fn g26_a_view_is_computed_after_what_it_reads_and_only_when_that_has_changed() {
     for format in FORMATS {
         let bench = bench(format);
