@@ -2,8 +2,8 @@
 
 use std::{any::Any, collections::BTreeMap, sync::Arc};
 
-use arrow_array::{RecordBatch, UInt32Array};
-use arrow_schema::SchemaRef;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
@@ -40,11 +40,15 @@ impl Files {
         schema: SchemaRef,
     ) -> Result<BatchStream> {
         let reader = self.readers.open(file_path(self.metadata.root(), &file.path)?, file.size).await?;
-        let rows = rows::live_rows(&reader, deleted, &schema)?;
         if file.constants.is_empty() {
-            return Ok(rows.boxed());
+            return Ok(rows::live_rows(&reader, deleted, &schema)?.boxed());
         }
-        Ok(rows.map(move |batch| with_constants(&batch?, &file)).boxed())
+        // The columns that the file itself has, or lacks: a column that every row has a value of may allow no NULL, not even
+        // until the value is there.
+        let is_own = |field: &&FieldRef| !file.constants.contains_key(field.name());
+        let own: Vec<FieldRef> = schema.fields().iter().filter(is_own).cloned().collect();
+        let rows = rows::live_rows(&reader, deleted, &Arc::new(Schema::new(own)))?;
+        Ok(rows.map(move |batch| with_constants(&batch?, &file, &schema)).boxed())
     }
 
     /// Some rows of a file, by their positions, whether they count or not.
@@ -90,17 +94,22 @@ impl Files {
     }
 }
 
-/// Rows with the columns that their file left out.
-fn with_constants(batch: &RecordBatch, file: &DataFile) -> Result<RecordBatch> {
-    let mut columns = batch.columns().to_vec();
-    for (name, value) in file.constants.iter() {
-        let Ok(at) = batch.schema().index_of(name) else { continue };
-        let every_row = UInt32Array::from(vec![0; batch.num_rows()]);
-        if let Some(column) = columns.get_mut(at) {
-            *column = take(value, &every_row, None)?;
+/// Rows with the columns that their file left out, in a schema.
+fn with_constants(batch: &RecordBatch, file: &DataFile, schema: &SchemaRef) -> Result<RecordBatch> {
+    let every_row = UInt32Array::from(vec![0; batch.num_rows()]);
+    let mut own = batch.columns().iter();
+    let mut columns: Vec<ArrayRef> = Vec::new();
+    for field in schema.fields() {
+        match file.constants.get(field.name()) {
+            Some(value) => columns.push(take(value, &every_row, None)?),
+            None => columns.extend(own.next().cloned()),
         }
     }
-    Ok(RecordBatch::try_new(batch.schema(), columns)?)
+    // A query that only counts rows wants no column.
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(|e| {
+        Error::new(ErrorKind::Corrupt, "rows do not fit the table").with("file", &file.path).because(e)
+    })
 }
 
 /// One version of a [`LakeTable`](super::LakeTable).

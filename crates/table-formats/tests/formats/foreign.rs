@@ -109,6 +109,9 @@ fn mapped(id: usize, name: &str) -> Value {
     json!({ "delta.columnMapping.id": id, "delta.columnMapping.physicalName": name })
 }
 
+/// When the first of them is made.
+const BEGIN: i64 = 1_700_000_000_000;
+
 /// A table whose log the test writes itself.
 struct Handmade {
     folder: tempfile::TempDir,
@@ -117,13 +120,18 @@ struct Handmade {
 
 impl Handmade {
     fn new(protocol: &Value, configuration: &Value) -> Self {
+        Self::partitioned(protocol, configuration, &[])
+    }
+
+    /// A table whose folders tell these columns, which allow no NULL.
+    fn partitioned(protocol: &Value, configuration: &Value, by: &[&str]) -> Self {
         let schema = json!({ "type": "struct", "fields": [
             { "name": "id", "type": "long", "nullable": true, "metadata": mapped(1, "id") },
-            { "name": "name", "type": "string", "nullable": true, "metadata": mapped(2, "name") },
+            { "name": "name", "type": "string", "nullable": !by.contains(&"name"), "metadata": mapped(2, "name") },
         ] });
         let metadata = json!({ "metaData": {
             "id": "7c2f4f5e-0000-4000-8000-000000000001", "format": { "provider": "parquet", "options": {} },
-            "schemaString": schema.to_string(), "partitionColumns": [], "configuration": configuration,
+            "schemaString": schema.to_string(), "partitionColumns": by, "configuration": configuration,
         } });
         let mut table = Self { folder: tempfile::tempdir().unwrap(), version: 0 };
         fs::create_dir(table.folder.path().join("_delta_log")).unwrap();
@@ -132,7 +140,11 @@ impl Handmade {
     }
 
     fn commit(&mut self, actions: &[Value]) {
-        let info = json!({ "commitInfo": { "timestamp": 1_700_000_000_000_i64 + i64::try_from(self.version).unwrap() } });
+        self.commit_at(BEGIN + i64::try_from(self.version).unwrap(), actions);
+    }
+
+    fn commit_at(&mut self, millis: i64, actions: &[Value]) {
+        let info = json!({ "commitInfo": { "timestamp": millis } });
         let lines: Vec<String> = actions.iter().chain([&info]).map(ToString::to_string).collect();
         let name = format!("_delta_log/{:020}.json", self.version);
         fs::write(self.folder.path().join(name), lines.join("\n")).unwrap();
@@ -144,9 +156,19 @@ impl Handmade {
         let ids: ArrayRef = Arc::new(Int64Array::from((0..rows).collect::<Vec<_>>()));
         let names: ArrayRef =
             Arc::new(StringArray::from((0..rows).map(|n| format!("{name}{n}")).collect::<Vec<_>>()));
-        let batch = RecordBatch::try_from_iter([("id", ids), ("name", names)]).unwrap();
+        self.written(name, &RecordBatch::try_from_iter([("id", ids), ("name", names)]).unwrap())
+    }
+
+    /// A file of a partitioned table: ids from 0, all of one name.
+    fn partition(&self, name: &str, rows: i64, of: &str) -> Value {
+        let ids: ArrayRef = Arc::new(Int64Array::from((0..rows).collect::<Vec<_>>()));
+        let file = self.written(name, &RecordBatch::try_from_iter([("id", ids)]).unwrap());
+        with(&file, "partitionValues", &json!({ "name": of }))
+    }
+
+    fn written(&self, name: &str, batch: &RecordBatch) -> Value {
         let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
-        writer.write(&batch).unwrap();
+        writer.write(batch).unwrap();
         let bytes = writer.into_inner().unwrap();
         fs::write(self.folder.path().join(name), &bytes).unwrap();
         json!({ "path": name, "partitionValues": {}, "size": bytes.len(), "modificationTime": 0, "dataChange": true })
@@ -304,4 +326,18 @@ async fn numbers_of_rows_come_from_the_log_or_are_a_guess() {
         batches.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec()).sum::<i64>(),
         1
     );
+}
+
+#[tokio::test]
+async fn partition_columns_that_allow_no_null_are_read_and_rows_counted() {
+    let mut table = Handmade::partitioned(&vectors(), &json!({}), &["name"]);
+    let (x, y) = (table.partition("a", 3, "x"), table.partition("b", 1, "y"));
+    let vector = table.vector(&[1]);
+    table.commit(&[json!({ "add": with(&x, "deletionVector", &vector) }), json!({ "add": y })]);
+    let now = open(table.folder.path()).await.snapshot().await.unwrap();
+    assert_eq!(lines(now.scan(None).await.unwrap()).await, ["0 x", "0 y", "2 x"]);
+    let names = ["name".to_owned(), "id".to_owned()];
+    assert_eq!(lines(now.scan(Some(&names)).await.unwrap()).await, ["x 0", "x 2", "y 0"]);
+    let batches: Vec<RecordBatch> = now.scan(Some(&[])).await.unwrap().try_collect().await.unwrap();
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 3);
 }
