@@ -3,17 +3,39 @@
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use deltalake_core::{kernel::Action, logstore::get_actions};
+use deltalake_core::{
+    kernel::{Action, Remove},
+    logstore::get_actions,
+};
+use futures::{StreamExt, TryStreamExt, stream};
 use object_store::ObjectStoreExt;
 
-use super::{error, file::Named, metadata::DeltaMetadata, schema};
+use super::{
+    error,
+    file::Named,
+    metadata::{DeltaMetadata, state_of},
+    schema,
+};
 use crate::{
     contract::{Result, TableVersion},
     error::{Error, ErrorKind},
-    metadata::{DataFile, FileCommit, TableMetadata},
+    metadata::{DataFile, FileCommit, TableHead, TableMetadata},
     parquet::file_path,
     schema::holds_columns,
 };
+
+/// Log entries that are asked for at once.
+const READ_AHEAD: usize = 16;
+
+/// A table's columns when a range of its history ends, and before the commit at hand.
+struct Reach {
+    until: TableHead,
+    before: Option<SchemaRef>,
+}
+
+fn partition_columns(head: &TableHead) -> Result<&[String]> {
+    Ok(state_of(head)?.metadata().partition_columns())
+}
 
 impl DeltaMetadata {
     /// The commits after a version, in the columns of `until`.
@@ -26,11 +48,10 @@ impl DeltaMetadata {
         if first > until.0 {
             return Ok(Vec::new());
         }
-        let columns = self.head(Some(until)).await?.schema;
-        let mut before = None;
+        let mut reach = Reach { until: self.head(Some(until)).await?, before: None };
         let mut commits = Vec::new();
         for version in first..=until.0 {
-            commits.push(self.commit_of(version, &columns, &mut before).await?);
+            commits.push(self.commit_of(version, &mut reach).await?);
         }
         Ok(commits)
     }
@@ -43,12 +64,9 @@ impl DeltaMetadata {
         get_actions(version, &entry).map_err(|e| error::of(e, "a log entry can't be read"))
     }
 
-    async fn commit_of(
-        &self,
-        version: u64,
-        columns: &SchemaRef,
-        before: &mut Option<SchemaRef>,
-    ) -> Result<FileCommit> {
+    async fn commit_of(&self, version: u64, reach: &mut Reach) -> Result<FileCommit> {
+        let Reach { until, before } = reach;
+        let columns = &until.schema;
         let mut commit = FileCommit {
             version: TableVersion(version),
             timestamp: 0,
@@ -65,7 +83,7 @@ impl DeltaMetadata {
                 Action::Remove(remove) => {
                     commit.removes_files = true;
                     if remove.data_change {
-                        commit.removed.push(self.file(remove, columns).await?);
+                        commit.removed.push(self.removed(remove, version, until).await?);
                     }
                 }
                 Action::Cdc(cdc) => commit.changed.push(self.file(cdc, columns).await?),
@@ -100,6 +118,29 @@ impl DeltaMetadata {
         }
     }
 
+    /// A file that went. Writers may leave out which values of the partition columns its rows have: then the version before says.
+    async fn removed(&self, remove: Remove, version: u64, until: &TableHead) -> Result<Arc<DataFile>> {
+        let is_told = remove.partition_values.is_some() || partition_columns(until)?.is_empty();
+        if is_told {
+            return self.file(remove, &until.schema).await;
+        }
+        let untold = |path: &str| {
+            let message = "the log does not say which values of the partition columns a removed file has";
+            Error::new(ErrorKind::Unsupported, message).with("version", version).with("file", path)
+        };
+        let head = match version.checked_sub(1) {
+            Some(before) => self.head(Some(TableVersion(before))).await,
+            None => return Err(untold(&remove.path)),
+        };
+        let head = head.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => untold(&remove.path).because(error),
+            _ => error,
+        })?;
+        let known = state_of(&head)?.log_data().into_iter().find(|file| file.path() == remove.path);
+        let known = known.map(|file| Named::from(&file)).ok_or_else(|| untold(&remove.path))?;
+        self.file(known, &until.schema).await
+    }
+
     /// A file as the log names it; where it does not say its size, the store does.
     async fn file(&self, named: impl Into<Named>, columns: &SchemaRef) -> Result<Arc<DataFile>> {
         let mut file = named.into().any(columns)?;
@@ -131,23 +172,21 @@ impl DeltaMetadata {
         self.written_at(version).await
     }
 
-    /// The first version at or after a moment, among those whose log entries are retained. Times never fall in a log.
+    /// The first version at or after a moment, among those whose log entries are retained. Times may fall from one version to the
+    /// next: writers without a common clock write what theirs says. So it is the first that is met, from the oldest on.
     pub(super) async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>> {
         let listed = self.store.list_with_delimiter(Some(&self.root.clone().join("_delta_log"))).await?;
         let names = listed.objects.iter().filter_map(|object| object.location.filename());
         let numbers = names.filter_map(|name| name.strip_suffix(".json")?.parse::<u64>().ok());
         let mut versions: Vec<u64> = numbers.collect();
         versions.sort_unstable();
-        let (mut low, mut high) = (0, versions.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            let Some(version) = versions.get(middle) else { break };
-            if self.committed_at(*version).await? < millis {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(versions.get(low).copied().map(TableVersion))
+        let times =
+            versions.into_iter().map(async |version| Ok((version, self.committed_at(version).await?)));
+        let late = stream::iter(times).buffered(READ_AHEAD).try_skip_while(|(_, at)| {
+            let is_before = *at < millis;
+            async move { Ok(is_before) }
+        });
+        let first = Box::pin(late).try_next().await?;
+        Ok(first.map(|(version, _): (u64, i64)| TableVersion(version)))
     }
 }

@@ -345,7 +345,7 @@ impl TableMetadata for DeltaMetadata {
     }
 }
 
-fn state_of(head: &TableHead) -> Result<&DeltaTableState> {
+pub(super) fn state_of(head: &TableHead) -> Result<&DeltaTableState> {
     let state = head.adapter.downcast_ref::<DeltaTableState>();
     state.ok_or_else(|| Error::new(ErrorKind::Invalid, "the base is no version of a Delta table"))
 }

@@ -329,6 +329,25 @@ async fn numbers_of_rows_come_from_the_log_or_are_a_guess() {
 }
 
 #[tokio::test]
+async fn t14_a_removed_file_has_its_partition_values_where_its_entry_leaves_them_out() {
+    let mut table =
+        Handmade::partitioned(&vectors(), &json!({ "delta.enableChangeDataFeed": "true" }), &["name"]);
+    let (old, new) = (table.partition("a", 3, "x"), table.partition("b", 2, "x"));
+    table.commit(&[json!({ "add": old })]);
+    let remove = json!({ "path": "a", "dataChange": true, "deletionTimestamp": BEGIN });
+    table.commit(&[json!({ "remove": remove }), json!({ "add": new })]);
+    // A file that the version before does not have.
+    let remove = with(&remove, "path", &json!("c"));
+    table.commit(&[json!({ "remove": remove })]);
+    let opened = open(table.folder.path()).await;
+    let changes = lines(opened.changes(TableVersion(2), TableVersion(2)).await.unwrap()).await;
+    assert_eq!(changes, ["2 x delete 2"]);
+    let error = opened.changes(TableVersion(3), TableVersion(3)).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert!(error.to_string().contains("version 3"), "{error}");
+}
+
+#[tokio::test]
 async fn partition_columns_that_allow_no_null_are_read_and_rows_counted() {
     let mut table = Handmade::partitioned(&vectors(), &json!({}), &["name"]);
     let (x, y) = (table.partition("a", 3, "x"), table.partition("b", 1, "y"));
@@ -340,4 +359,18 @@ async fn partition_columns_that_allow_no_null_are_read_and_rows_counted() {
     assert_eq!(lines(now.scan(Some(&names)).await.unwrap()).await, ["x 0", "x 2", "y 0"]);
     let batches: Vec<RecordBatch> = now.scan(Some(&[])).await.unwrap().try_collect().await.unwrap();
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 3);
+}
+
+#[tokio::test]
+async fn t14_the_first_version_since_a_moment_where_the_clocks_of_writers_disagree() {
+    let mut table = Handmade::new(&vectors(), &json!({}));
+    for at in [100, 90, 200] {
+        let file = table.file(&format!("at{at}"), 1);
+        table.commit_at(BEGIN + at, &[json!({ "add": file })]);
+    }
+    let opened = open(table.folder.path()).await;
+    for (since, first) in [(0, Some(0)), (1, Some(1)), (95, Some(1)), (101, Some(3)), (201, None)] {
+        let found = opened.first_since(BEGIN + since).await.unwrap();
+        assert_eq!(found, first.map(TableVersion), "since {since}");
+    }
 }
