@@ -15,6 +15,7 @@ mod record;
 mod rows;
 mod value;
 
+pub(super) use infer::Found;
 pub(super) use rows::{Problem, Rows};
 
 use std::{collections::BTreeSet, sync::Arc};

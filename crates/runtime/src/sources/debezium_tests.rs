@@ -50,6 +50,14 @@ fn unwrap(envelope: &Envelope, record: &str, wanted: &Schema) -> Result<String> 
     Ok(out)
 }
 
+/// The columns of the rows of some records, a line each.
+fn infer(envelope: &Envelope, text: &str) -> Result<Schema> {
+    let nothing = Schema::empty();
+    let mut found = Found::new(envelope, &nothing, crate::sources::kinds::Fields::default());
+    text.lines().try_for_each(|record| found.record(record.as_bytes()))?;
+    Ok(found.columns())
+}
+
 fn postgres(op: &str, lsn: u64, before: &Value, after: &Value) -> Value {
     json!({"before": before, "after": after, "op": op, "ts_ms": 1_559_033_904_900_u64, "transaction": null,
         "source": {"version": "2.5.0.Final", "connector": "postgresql", "name": "shop", "ts_ms": 1_559_033_904_863_u64,
@@ -213,7 +221,7 @@ fn the_schema_of_a_record_says_what_its_values_are() {
     let (schema, written, plain) = typed();
     let record = json!({"schema": schema, "payload": postgres("c", 5, &Value::Null, &written)});
     let envelope = envelope(&[]);
-    let found = envelope.infer(record.to_string().as_bytes(), 10, "f.json").unwrap();
+    let found = infer(&envelope, &record.to_string()).unwrap();
     let types: Vec<String> =
         found.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
     assert_eq!(
@@ -274,19 +282,30 @@ fn schemas_that_grow_are_put_together() {
     let first = named(json!([{"type": "int32", "field": "id"}, {"type": "string", "field": "a"}]));
     let second = named(json!([{"type": "int64", "field": "id"}, {"type": "float", "field": "b"}]));
     let text = format!("{first}\n{second}\n{first}");
-    let found = envelope(&[]).infer(text.as_bytes(), 10, "f.json").unwrap();
+    let found = infer(&envelope(&[]), &text).unwrap();
     let types: Vec<String> =
         found.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
     assert_eq!(types, ["id Int64", "a Utf8", "b Float32"]);
     let other = named(json!([{"type": "string", "field": "id"}]));
-    let error = envelope(&[]).infer(format!("{first}\n{other}").as_bytes(), 10, "f.json").unwrap_err();
+    let error = infer(&envelope(&[]), &format!("{first}\n{other}")).unwrap_err();
     assert!(error.to_string().contains("id"), "{error}");
     // Without schemas, the rows tell.
     let plain = postgres("u", 5, &json!({"id": 1}), &json!({"id": 2, "name": "} {\"x\""}));
-    let found = envelope(&[("keys", "id")]).infer(plain.to_string().as_bytes(), 10, "f.json").unwrap();
+    let found = infer(&envelope(&[("keys", "id")]), &plain.to_string()).unwrap();
     let types: Vec<String> =
         found.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
     assert_eq!(types, ["id Int64", "name Utf8"]);
+}
+
+#[test]
+fn a_number_beyond_64_bits_is_none_that_is_rounded() {
+    // BIGINT UNSIGNED, of a record without a schema.
+    let of = |id: u64| postgres("c", 5, &Value::Null, &json!({"id": id, "more": null})).to_string();
+    let text = format!("{}\n{}", of(u64::MAX), of(1));
+    let found = infer(&envelope(&[]), &text).unwrap();
+    let types: Vec<String> =
+        found.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
+    assert_eq!(types, ["id Decimal128(38, 0)", "more Utf8"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Parquet and Avro files carry their schema. Records of the others are looked at: some of the first files when a flow first
 //! runs, all of a batch when it brings a field that is no column yet.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
@@ -13,9 +13,9 @@ use strandline_table_formats::parquet::Input;
 use super::{
     FileFormat, FileOptions, bytes, columnar,
     csv::CsvRecords,
+    debezium,
     decode::{self, Reading},
     files::FileRef,
-    json::Json,
     kinds::{Fields, Kind},
     lines::{Lines, Values},
 };
@@ -51,6 +51,7 @@ pub(super) async fn columns(
 ) -> Result<Vec<FieldRef>> {
     let mut known = Fields::default();
     let mut typed: Vec<FieldRef> = Vec::new();
+    let ignore_case = options.records.look.ignore_case;
     let most = if depth == Depth::Sample { LOOK_AT_FILES } else { usize::MAX };
     for (file, name) in files.take(most) {
         let path = Path::parse(&file.path)
@@ -63,18 +64,22 @@ pub(super) async fn columns(
         };
         match options.format {
             FileFormat::Text => return Ok(vec![Arc::new(Field::new("value", DataType::Utf8, true))]),
-            FileFormat::Parquet => unite(&mut typed, &parquet(store, path, &reading.name).await?),
+            FileFormat::Parquet => {
+                unite(&mut typed, &parquet(store, path, &reading.name).await?, ignore_case);
+            }
             FileFormat::Avro => {
                 let content = bytes::open(store, &path, &reading.name).await?;
                 let schema = blocking(move || {
                     Ok(columnar::avro_reader(content, &reading.name)?.schema().as_ref().clone())
                 });
-                unite(&mut typed, &schema.await?);
+                unite(&mut typed, &schema.await?, ignore_case);
             }
             FileFormat::Json if options.envelope.is_some() => {
                 let packed = bytes::open(store, &path, &reading.name).await?;
-                let schema = blocking(move || enveloped(packed, &reading, depth.records())).await?;
-                unite(&mut typed, &schema);
+                let found = blocking(move || enveloped(packed, &reading, known, depth.records()));
+                let (told, seen) = found.await?;
+                unite(&mut typed, &told, ignore_case);
+                known = seen;
             }
             FileFormat::Json | FileFormat::Csv => {
                 let packed = bytes::open(store, &path, &reading.name).await?;
@@ -82,11 +87,20 @@ pub(super) async fn columns(
             }
         }
     }
-    let is_known = |kind: &Kind| depth == Depth::Sample || kind.is_typed();
-    let untyped = known.0.iter().filter(|(_, kind)| is_known(kind));
-    typed.extend(untyped.map(|(name, kind)| {
-        Arc::new(Field::new(name, kind.data_type(options.infer_types), true)) as FieldRef
-    }));
+    if depth == Depth::All {
+        known.0.retain(|(_, kind)| kind.is_typed());
+    }
+    if ignore_case {
+        known = known.folded();
+    }
+    let is_told = |field: &FieldRef| typed.iter().any(|own| is_same(own.name(), field.name(), ignore_case));
+    let more: Vec<FieldRef> = known.columns(options.infer_types).filter(|field| !is_told(field)).collect();
+    typed.extend(more);
+    if options.records.rescue.is_some() {
+        // Of names that differ in case only one can become a column; the others are rescued.
+        let mut names = BTreeSet::new();
+        typed.retain(|field| names.insert(field.name().to_ascii_lowercase()));
+    }
     Ok(typed)
 }
 
@@ -106,65 +120,93 @@ async fn parquet(store: &Arc<dyn ObjectStore>, path: Path, name: &str) -> Result
 }
 
 /// Adds the columns of another file; of two types of a column the one that holds the other's values counts, else the first.
-fn unite(known: &mut Vec<FieldRef>, schema: &Schema) {
+fn unite(known: &mut Vec<FieldRef>, schema: &Schema, ignore_case: bool) {
     for field in storable(schema).fields() {
-        match known.iter_mut().find(|own| own.name() == field.name()) {
+        match known.iter_mut().find(|own| is_same(own.name(), field.name(), ignore_case)) {
             None => known.push(Arc::clone(field)),
-            Some(own) if is_lossless(own.data_type(), field.data_type()) => *own = Arc::clone(field),
+            Some(own) if is_lossless(own.data_type(), field.data_type()) => {
+                *own = Arc::new(own.as_ref().clone().with_data_type(field.data_type().clone()));
+            }
             Some(_) => {}
         }
     }
 }
 
-/// What the records of a file say that are in envelopes.
-fn enveloped(packed: Box<dyn std::io::BufRead + Send>, reading: &Reading, most: usize) -> Result<Schema> {
-    let Some(envelope) = &reading.options.envelope else { return Ok(Schema::empty()) };
-    let broken = |error| bytes::broken(error, &reading.name);
-    let mut text = decode::text(packed, reading).map_err(broken)?;
-    let mut content = Vec::new();
-    std::io::Read::read_to_end(&mut text, &mut content).map_err(broken)?;
-    envelope.infer(&content, most, &reading.name)
+fn is_same(a: &str, b: &str, ignore_case: bool) -> bool {
+    a == b || (ignore_case && a.eq_ignore_ascii_case(b))
 }
 
-/// What the records of a file say. A record that can't be read says nothing: reading it as a row tells why.
+/// What the records of a file say that are in envelopes: by their schemas, and without one by themselves.
+fn enveloped(
+    packed: Box<dyn std::io::BufRead + Send>,
+    reading: &Reading,
+    known: Fields,
+    most: usize,
+) -> Result<(Schema, Fields)> {
+    let Some(envelope) = &reading.options.envelope else { return Ok((Schema::empty(), known)) };
+    let nothing = Schema::empty();
+    let mut found = debezium::Found::new(envelope, &nothing, known);
+    each_record(
+        packed,
+        reading,
+        &mut |record, line| {
+            found.record(record).map_err(|error| error.with("file", &reading.name).with("line", line))
+        },
+        most,
+    )?;
+    Ok(found.end())
+}
+
+/// Shows the JSON records of a file, each with the line that it begins in: lines, or values over any number of them.
+fn each_record(
+    packed: Box<dyn std::io::BufRead + Send>,
+    reading: &Reading,
+    show: &mut dyn FnMut(&[u8], u64) -> Result<()>,
+    most: usize,
+) -> Result<()> {
+    let broken = |error| bytes::broken(error, &reading.name);
+    let text = decode::text(packed, reading).map_err(broken)?;
+    if reading.options.multi_line {
+        let mut values = Values::new(text);
+        for _ in 0..most {
+            let Some(value) = values.next().map_err(broken)?.map(<[u8]>::to_vec) else { break };
+            show(&value, values.begins)?;
+        }
+        return Ok(());
+    }
+    let mut lines = Lines::new(text);
+    let mut left = most;
+    while left > 0 {
+        let number = lines.number + 1;
+        let Some(line) = lines.next().map_err(broken)? else { break };
+        if !line.trim_ascii().is_empty() {
+            left -= 1;
+            show(line, number)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the records of a file say.
 fn records(
     packed: Box<dyn std::io::BufRead + Send>,
     reading: &Reading,
     mut known: Fields,
     most: usize,
 ) -> Result<Fields> {
-    let broken = |error| bytes::broken(error, &reading.name);
-    let text = decode::text(packed, reading).map_err(broken)?;
-    let mut left = most;
-    let mut json = |value: &[u8], known: &mut Fields| {
-        match Json::parse(value) {
-            Ok(Json::List(items, _)) => {
-                items.iter().filter_map(Json::fields).for_each(|fields| known.record(fields));
-            }
-            Ok(value) => value.fields().into_iter().for_each(|fields| known.record(fields)),
-            Err(_) => {}
-        }
-        left = left.saturating_sub(1);
-        left > 0
-    };
     if reading.options.format == FileFormat::Csv {
+        let text = decode::text(packed, reading).map_err(|error| bytes::broken(error, &reading.name))?;
         return csv(CsvRecords::new(text, reading.options.csv.clone()), reading, known, most);
     }
-    if reading.options.multi_line {
-        let mut values = Values::new(text);
-        while let Some(value) = values.next().map_err(broken)? {
-            if !json(value, &mut known) {
-                break;
-            }
-        }
-        return Ok(known);
-    }
-    let mut lines = Lines::new(text);
-    while let Some(line) = lines.next().map_err(broken)? {
-        if !line.trim_ascii().is_empty() && !json(line, &mut known) {
-            break;
-        }
-    }
+    each_record(
+        packed,
+        reading,
+        &mut |record, _| {
+            known.text(record);
+            Ok(())
+        },
+        most,
+    )?;
     Ok(known)
 }
 

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use arrow_schema::{DataType, Field, TimeUnit};
+use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 
 use super::{
     json::Json,
@@ -48,10 +48,41 @@ impl Fields {
     }
 
     /// Adds the fields of a record.
-    pub(super) fn record(&mut self, fields: &[(Cow<'_, str>, Json<'_>)]) {
-        for (at, (name, value)) in fields.iter().enumerate() {
+    pub(super) fn record<'f, 'a: 'f>(
+        &mut self,
+        fields: impl IntoIterator<Item = &'f (Cow<'a, str>, Json<'a>)>,
+    ) {
+        for (at, (name, value)) in fields.into_iter().enumerate() {
             self.merge(name, Kind::of(value), at);
         }
+    }
+
+    /// Adds the records of a JSON text: an object, or a list of them. One that can't be read says nothing: reading it as a row
+    /// tells why.
+    pub(super) fn text(&mut self, text: &[u8]) {
+        match Json::parse(text) {
+            Ok(Json::List(items, _)) => {
+                items.iter().filter_map(Json::fields).for_each(|fields| self.record(fields));
+            }
+            Ok(value) => value.fields().into_iter().for_each(|fields| self.record(fields)),
+            Err(_) => {}
+        }
+    }
+
+    /// The same where names that differ in case only are one name: the first that was met.
+    pub(super) fn folded(self) -> Self {
+        let mut folded = Self::default();
+        for (name, kind) in self.0 {
+            let known = folded.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name));
+            let name = known.map_or(name, |(known, _)| known.clone());
+            folded.merge(&name, kind.folded(), usize::MAX);
+        }
+        folded
+    }
+
+    /// Columns of these types.
+    pub(super) fn columns(&self, typed: bool) -> impl Iterator<Item = FieldRef> {
+        self.0.iter().map(move |(name, kind)| Arc::new(Field::new(name, kind.data_type(typed), true)))
     }
 }
 
@@ -119,6 +150,14 @@ impl Kind {
         }
     }
 
+    fn folded(self) -> Self {
+        match self {
+            Self::List(item) => Self::List(Box::new(item.folded())),
+            Self::Object(fields) => Self::Object(fields.folded()),
+            other => other,
+        }
+    }
+
     /// Whether any value said what it is.
     pub(super) fn is_typed(&self) -> bool {
         match self {
@@ -181,6 +220,19 @@ mod tests {
             of(r#"{"a": ["x"]}"#).data_type(true).to_string()
         );
         assert!(!of(r#"[{"a": null}]"#).is_typed() && of(r#"[{"a": 0}]"#).is_typed());
+    }
+
+    #[test]
+    fn names_that_differ_in_case_only_can_be_one() {
+        let mut fields = Fields::default();
+        fields.text(
+            br#"[{"id": 1, "at": {"X": 1}}, {"ID": 2.5, "at": {"x": "a"}}, {"Id": null, "more": true}]"#,
+        );
+        assert_eq!(fields.0.len(), 5);
+        let at = Kind::Object(Fields(vec![("X".to_owned(), Kind::Text)]));
+        let folded =
+            [("id".to_owned(), Kind::Double), ("at".to_owned(), at), ("more".to_owned(), Kind::Boolean)];
+        assert_eq!(fields.folded(), Fields(folded.into()));
     }
 
     #[test]

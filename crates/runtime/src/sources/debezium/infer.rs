@@ -1,79 +1,76 @@
 //! Which columns do records have whose columns were not declared?
 //!
 //! Records with a schema say it themselves; what several of them say is put together, the wider of two numbers wins. Of records
-//! without one the rows are looked at as those of any JSON file.
+//! without one the rows are looked at as those of any JSON file: a number that 64 bits don't hold is one of 38 digits, and never a rounded one.
 
-use std::{collections::BTreeSet, io::Cursor, sync::Arc};
+use std::sync::Arc;
 
 use arrow_schema::{DataType, FieldRef, Schema};
 
 use super::{Envelope, Problem, Rows};
 use crate::{
     error::{Error, ErrorKind, Result},
-    sources::json::{Json, write_object},
+    sources::{json::Json, kinds::Fields},
 };
 
-impl Envelope {
-    /// The columns of the rows of these records, without the envelope's own. At most `most` lines are looked at.
-    ///
-    /// # Errors
-    /// `Data` for records that can't be read, or that disagree.
-    pub(in crate::sources) fn infer(&self, content: &[u8], most: usize, name: &str) -> Result<Schema> {
-        let nothing = Schema::empty();
-        let mut rows = Rows::new(self, &nothing);
-        let mut told: Option<Schema> = None;
-        let mut untold = String::new();
-        for (line, bytes) in content.split(|byte| *byte == b'\n').enumerate().take(most) {
-            let refused = |problem: &Problem| problem.error(bytes).with("file", name).with("line", line + 1);
-            let text = std::str::from_utf8(bytes).map_err(|_| refused(&Problem::not_utf8()))?.trim();
-            if text.is_empty() {
-                continue;
-            }
-            let before = untold.len();
-            rows.record(&mut untold, text).map_err(|problem| refused(&problem))?;
-            if let Some(connect) = rows.last_schema() {
-                untold.truncate(before);
-                let schema = connect.row_schema();
-                if told.as_ref() != Some(&schema) {
-                    told = Some(match told {
-                        None => schema,
-                        Some(known) => merge(&known, &schema)
-                            .map_err(|error| error.with("file", name).with("line", line + 1))?,
-                    });
-                }
-            } else {
-                untold.push('\n');
-            }
-        }
-        let mut seen = Schema::empty();
-        if !untold.is_empty() {
-            let records = self.without_metadata(&untold);
-            (seen, _) = arrow_json::reader::infer_json_schema(Cursor::new(records), None).map_err(|e| {
-                Error::new(ErrorKind::Data, "the columns of the records can't be found out")
-                    .with("file", name)
-                    .because(e)
-            })?;
-        }
-        match told {
-            None => Ok(seen),
-            Some(told) => {
-                let known: BTreeSet<&String> = told.fields().iter().map(|field| field.name()).collect();
-                let more = seen.fields().iter().filter(|field| !known.contains(field.name()));
-                Ok(Schema::new(told.fields().iter().chain(more).cloned().collect::<Vec<_>>()))
-            }
-        }
+/// What the rows of records say of their columns, record by record; the envelope's own columns are not among them.
+pub(in crate::sources) struct Found<'e> {
+    envelope: &'e Envelope,
+    rows: Rows<'e>,
+    /// What schemas say.
+    told: Option<Schema>,
+    /// What rows say that come without one.
+    seen: Fields,
+}
+
+impl<'e> Found<'e> {
+    /// Of no record yet; `seen` is what rows of others said, `nothing` a schema without columns.
+    pub(in crate::sources) fn new(envelope: &'e Envelope, nothing: &'e Schema, seen: Fields) -> Self {
+        Self { envelope, rows: Rows::new(envelope, nothing), told: None, seen }
     }
 
-    /// Rows as they are written, less the envelope's columns.
-    fn without_metadata(&self, rows: &str) -> String {
-        let mut out = String::new();
-        for line in rows.lines() {
-            let Ok(row) = Json::of(line) else { continue };
-            let own = row.members().iter().filter(|(name, _)| !self.is_metadata(name));
-            write_object(&mut out, own);
-            out.push('\n');
+    /// Takes what a record says.
+    ///
+    /// # Errors
+    /// `Data` for a record that can't be read, or that disagrees with those before.
+    pub(in crate::sources) fn record(&mut self, record: &[u8]) -> Result<()> {
+        let refused = |problem: &Problem| problem.error(record);
+        let text = std::str::from_utf8(record).map_err(|_| refused(&Problem::not_utf8()))?.trim();
+        if text.is_empty() {
+            return Ok(());
         }
-        out
+        let mut rows = String::new();
+        self.rows.record(&mut rows, text).map_err(|problem| refused(&problem))?;
+        let Some(connect) = self.rows.last_schema() else {
+            for row in rows.lines() {
+                let Ok(row) = Json::of(row) else { continue };
+                let own = row.members().iter().filter(|(name, _)| !self.envelope.is_metadata(name));
+                self.seen.record(own);
+            }
+            return Ok(());
+        };
+        let schema = connect.row_schema();
+        if self.told.as_ref() != Some(&schema) {
+            self.told = Some(match &self.told {
+                None => schema,
+                Some(known) => merge(known, &schema)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// The columns that schemas tell, and what is known of those that only rows tell.
+    pub(in crate::sources) fn end(self) -> (Schema, Fields) {
+        (self.told.unwrap_or_else(Schema::empty), self.seen)
+    }
+
+    /// All columns.
+    #[cfg(any(test, feature = "kafka"))]
+    pub(in crate::sources) fn columns(self) -> Schema {
+        let (told, seen) = self.end();
+        let more: Vec<FieldRef> =
+            seen.columns(true).filter(|field| told.field_with_name(field.name()).is_err()).collect();
+        Schema::new(told.fields().iter().cloned().chain(more).collect::<Vec<_>>())
     }
 }
 

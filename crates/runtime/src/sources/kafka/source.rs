@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use async_trait::async_trait;
 use serde_json::Value;
 use strandline_cdc_core::CdcOptions;
@@ -19,6 +19,8 @@ use crate::{
     sources::{
         Envelope, Source, SourceStream,
         bytes::{self, Consumer},
+        debezium::Found,
+        kinds::Fields,
     },
     types::{schema_of, storable},
 };
@@ -120,35 +122,20 @@ impl KafkaSource {
 /// The columns of values among those of rows.
 fn without_frame(rows: &SchemaRef) -> SchemaRef {
     let values = rows.fields().iter().filter(|field| field.name() != super::FRAME);
-    Arc::new(arrow_schema::Schema::new(values.cloned().collect::<Vec<_>>()))
+    Arc::new(Schema::new(values.cloned().collect::<Vec<_>>()))
 }
 
 /// The columns of values that nobody declared, from the records that are there.
 fn infer(options: &KafkaOptions, broker: &Broker, held: &Ranges) -> Result<SchemaRef> {
-    let mut text = String::new();
-    let mut take = |record: Record| {
-        let value = record.value.as_deref().and_then(|value| std::str::from_utf8(value).ok());
-        if let Some(value) = value {
-            text.push_str(&value.replace(['\n', '\r'], " "));
-            text.push('\n');
-        }
-        Ok(())
-    };
+    let nothing = Schema::empty();
+    let mut found = Inferred::new(options, &nothing);
     for (topic, partitions) in held {
         for (partition, (low, high)) in partitions {
             let range = (*low.max(&high.saturating_sub(LOOK_AT)), *high);
-            broker.read(topic, *partition, range, false, &mut take)?;
+            broker.read(topic, *partition, range, false, &mut |record| found.record(&record))?;
         }
     }
-    let name = "records of the topics";
-    let found = match &options.envelope {
-        Some(envelope) => envelope.infer(text.as_bytes(), usize::MAX, name)?,
-        None => arrow_json::reader::infer_json_schema(std::io::Cursor::new(text), None)
-            .map(|(schema, _)| schema)
-            .map_err(|error| {
-                Error::new(ErrorKind::Data, "the columns of the topics can't be found out").because(error)
-            })?,
-    };
+    let found = found.columns();
     if found.fields().is_empty() {
         return Err(Error::new(
             ErrorKind::Definition,
@@ -157,6 +144,46 @@ fn infer(options: &KafkaOptions, broker: &Broker, held: &Ranges) -> Result<Schem
         .help("declare them: read_kafka(.., schema => 'id BIGINT, ..')"));
     }
     with_envelope(options, Arc::new(storable(&found)))
+}
+
+/// What values say of their columns.
+enum Inferred<'e> {
+    Plain(Fields),
+    Enveloped(Found<'e>),
+}
+
+impl<'e> Inferred<'e> {
+    fn new(options: &'e KafkaOptions, nothing: &'e Schema) -> Self {
+        match &options.envelope {
+            Some(envelope) => Self::Enveloped(Found::new(envelope, nothing, Fields::default())),
+            None => Self::Plain(Fields::default()),
+        }
+    }
+
+    fn record(&mut self, record: &Record) -> Result<()> {
+        // A value that is no text is none of JSON; reading it as a row tells so.
+        let value = record.value.as_deref().filter(|value| std::str::from_utf8(value).is_ok());
+        let Some(value) = value else { return Ok(()) };
+        match self {
+            Self::Plain(fields) => {
+                fields.text(value);
+                Ok(())
+            }
+            Self::Enveloped(found) => found.record(value).map_err(|error| {
+                error
+                    .with("topic", &record.topic)
+                    .with("partition", record.partition)
+                    .with("offset", record.offset)
+            }),
+        }
+    }
+
+    fn columns(self) -> Schema {
+        match self {
+            Self::Plain(fields) => Schema::new(fields.columns(true).collect::<Vec<_>>()),
+            Self::Enveloped(found) => found.columns(),
+        }
+    }
 }
 
 #[async_trait]
