@@ -1,6 +1,6 @@
 //! What did each commit do? Read from the log, entry by entry.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_schema::SchemaRef;
 use deltalake_core::{
@@ -27,10 +27,13 @@ use crate::{
 /// Log entries that are asked for at once.
 const READ_AHEAD: usize = 16;
 
-/// A table's columns when a range of its history ends, and before the commit at hand.
+/// A table when a range of its history ends, and what is known of it before the commit at hand.
 struct Reach {
     until: TableHead,
+    /// Its columns.
     before: Option<SchemaRef>,
+    /// Its files by path, of the version before this one.
+    held: Option<(u64, BTreeMap<String, Named>)>,
 }
 
 fn partition_columns(head: &TableHead) -> Result<&[String]> {
@@ -48,7 +51,7 @@ impl DeltaMetadata {
         if first > until.0 {
             return Ok(Vec::new());
         }
-        let mut reach = Reach { until: self.head(Some(until)).await?, before: None };
+        let mut reach = Reach { until: self.head(Some(until)).await?, before: None, held: None };
         let mut commits = Vec::new();
         for version in first..=until.0 {
             commits.push(self.commit_of(version, &mut reach).await?);
@@ -65,8 +68,7 @@ impl DeltaMetadata {
     }
 
     async fn commit_of(&self, version: u64, reach: &mut Reach) -> Result<FileCommit> {
-        let Reach { until, before } = reach;
-        let columns = &until.schema;
+        let columns = &Arc::clone(&reach.until.schema);
         let mut commit = FileCommit {
             version: TableVersion(version),
             timestamp: 0,
@@ -83,7 +85,7 @@ impl DeltaMetadata {
                 Action::Remove(remove) => {
                     commit.removes_files = true;
                     if remove.data_change {
-                        commit.removed.push(self.removed(remove, version, until).await?);
+                        commit.removed.push(self.removed(remove, version, reach).await?);
                     }
                 }
                 Action::Cdc(cdc) => commit.changed.push(self.file(cdc, columns).await?),
@@ -91,12 +93,12 @@ impl DeltaMetadata {
                     let now = metadata.parse_schema();
                     let now = now.map_err(|e| error::of(e.into(), "a log entry's columns can't be read"))?;
                     let now = schema::from_delta(&now)?;
-                    let then = match before.take() {
+                    let then = match reach.before.take() {
                         Some(then) => Some(then),
                         None => self.columns_before(version).await?,
                     };
                     commit.replaces_columns = then.is_some_and(|then| !holds_columns(&now, &then));
-                    *before = Some(now);
+                    reach.before = Some(now);
                 }
                 Action::CommitInfo(info) => timestamp = info.in_commit_timestamp.or(info.timestamp),
                 Action::Add(_) | Action::Protocol(_) | Action::Txn(_) | Action::DomainMetadata(_) => {}
@@ -119,26 +121,29 @@ impl DeltaMetadata {
     }
 
     /// A file that went. Writers may leave out which values of the partition columns its rows have: then the version before says.
-    async fn removed(&self, remove: Remove, version: u64, until: &TableHead) -> Result<Arc<DataFile>> {
-        let is_told = remove.partition_values.is_some() || partition_columns(until)?.is_empty();
+    async fn removed(&self, remove: Remove, version: u64, reach: &mut Reach) -> Result<Arc<DataFile>> {
+        let is_told = remove.partition_values.is_some() || partition_columns(&reach.until)?.is_empty();
         if is_told {
-            return self.file(remove, &until.schema).await;
+            return self.file(remove, &reach.until.schema).await;
         }
-        let untold = |path: &str| {
+        let untold = || {
             let message = "the log does not say which values of the partition columns a removed file has";
-            Error::new(ErrorKind::Unsupported, message).with("version", version).with("file", path)
+            Error::new(ErrorKind::Unsupported, message).with("version", version).with("file", &remove.path)
         };
-        let head = match version.checked_sub(1) {
-            Some(before) => self.head(Some(TableVersion(before))).await,
-            None => return Err(untold(&remove.path)),
-        };
-        let head = head.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => untold(&remove.path).because(error),
-            _ => error,
-        })?;
-        let known = state_of(&head)?.log_data().into_iter().find(|file| file.path() == remove.path);
-        let known = known.map(|file| Named::from(&file)).ok_or_else(|| untold(&remove.path))?;
-        self.file(known, &until.schema).await
+        let mut held = reach.held.take().filter(|(of, _)| *of == version);
+        if held.is_none() {
+            let before = version.checked_sub(1).ok_or_else(untold)?;
+            let head = self.head(Some(TableVersion(before))).await.map_err(|error| match error.kind() {
+                ErrorKind::NotFound => untold().because(error),
+                _ => error,
+            })?;
+            let files = state_of(&head)?.log_data().into_iter();
+            held =
+                Some((version, files.map(|file| (file.path().into_owned(), Named::from(&file))).collect()));
+        }
+        let (_, files) = reach.held.insert(held.ok_or_else(untold)?);
+        let known = files.remove(&remove.path).ok_or_else(untold)?;
+        self.file(known, &reach.until.schema).await
     }
 
     /// A file as the log names it; where it does not say its size, the store does.
@@ -184,7 +189,7 @@ impl DeltaMetadata {
             versions.into_iter().map(async |version| Ok((version, self.committed_at(version).await?)));
         let late = stream::iter(times).buffered(READ_AHEAD).try_skip_while(|(_, at)| {
             let is_before = *at < millis;
-            async move { Ok(is_before) }
+            async move { Ok::<_, Error>(is_before) }
         });
         let first = Box::pin(late).try_next().await?;
         Ok(first.map(|(version, _): (u64, i64)| TableVersion(version)))
