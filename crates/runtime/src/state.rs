@@ -40,3 +40,16 @@ pub const ENGINE_FOLDER: &str = "_strandline";
 pub fn engine_path(parts: &[&str]) -> Path {
     std::iter::once(ENGINE_FOLDER).chain(parts.iter().copied()).collect()
 }
+
+/// What a part of a path stands for: odd characters are written as `%` and two hexadecimal digits, a byte each.
+pub(crate) fn decoded(part: &str) -> String {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let [first, after @ ..] = rest {
+        let code = after.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        let byte = code.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { after.get(2..).unwrap_or_default() } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

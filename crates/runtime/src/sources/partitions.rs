@@ -14,7 +14,10 @@ use super::{
     kinds::Kind,
     scalars::{self, Formats},
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    state::decoded,
+};
 
 /// What a folder of rows without a value is called.
 const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -30,19 +33,6 @@ pub(super) fn of_path(path: &str) -> impl Iterator<Item = Named> {
         let value = decoded(value);
         (!name.is_empty()).then(|| (decoded(name), (value != NO_VALUE && !value.is_empty()).then_some(value)))
     })
-}
-
-/// A text in which `%` and two hexadecimal digits stand for a byte.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = after.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { after.get(2..).unwrap_or_default() } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The columns that the folders of all paths name, with the type that holds their values.

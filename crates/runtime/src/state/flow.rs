@@ -11,7 +11,7 @@ use object_store::ObjectStore;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Register, engine_path};
+use super::{Register, decoded, engine_path};
 use crate::{
     error::{Error, ErrorKind, Result, store_error},
     sources::Source,
@@ -324,19 +324,6 @@ impl FlowState {
 
 fn incarnations(store: &Arc<dyn ObjectStore>, flow: &str) -> Register {
     Register::new(Arc::clone(store), engine_path(&["flows", flow, "incarnation"]))
-}
-
-/// The name that a path part stands for: odd characters are written as `%` and two hexadecimal digits.
-fn decoded(part: &str) -> String {
-    let mut bytes = Vec::with_capacity(part.len());
-    let mut rest = part.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = after.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        let byte = code.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { after.get(2..).unwrap_or_default() } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
