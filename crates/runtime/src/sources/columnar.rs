@@ -108,7 +108,7 @@ pub(super) fn fit(batch: &RecordBatch, reading: &Reading) -> Result<RecordBatch>
         columns.push(fitted);
     }
     let rest: Vec<usize> = used.iter().enumerate().filter(|(_, used)| !**used).map(|(at, _)| at).collect();
-    let is_wanted = |at: &usize| given.get(*at).is_some_and(|field| !reading.given.contains(field.name()));
+    let is_wanted = |at: &usize| given.get(*at).is_some_and(|field| !reading.leaves_out(field.name()));
     let rest: Vec<usize> = rest.into_iter().filter(is_wanted).collect();
     check_unknown(batch, &rest, reading)?;
     if let Some(name) = &options.rescue {
@@ -128,12 +128,17 @@ fn check_unknown(batch: &RecordBatch, rest: &[usize], reading: &Reading) -> Resu
         else {
             continue;
         };
-        let alike =
-            reading.schema.fields().iter().any(|known| known.name().eq_ignore_ascii_case(field.name()));
-        let is_new = !alike && column.null_count() < column.len();
-        match reading.options.records.unknown {
+        if column.null_count() == column.len() {
+            continue;
+        }
+        let records = &reading.options.records;
+        let mut known = reading.schema.fields().iter().map(|field| field.name()).chain(&reading.given);
+        let is_new = !known.any(|known| known.eq_ignore_ascii_case(field.name()));
+        match records.unknown {
             Unknown::Evolve if is_new => return Err(records::new_field(field.name(), &reading.name)),
-            Unknown::Refuse if is_new => return Err(records::refused_field(field.name(), &reading.name)),
+            Unknown::Refuse if is_new || records.rescue.is_none() => {
+                return Err(records::refused_field(field.name(), &reading.name));
+            }
             _ => {}
         }
     }

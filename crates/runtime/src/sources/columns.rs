@@ -24,8 +24,8 @@ use crate::error::Result;
 pub(crate) enum Misfit {
     /// A value of another type than its column's: where, the value, and why.
     Mismatch { column: String, value: String, why: String },
-    /// A field that no column has. `new` where it could become a column: it stands in the record itself, has a type, and no
-    /// column is called so in another case.
+    /// A field that no column has, and whose value says of which type it is: others are no news. `new` where it could become
+    /// a column: it stands in the record itself, and is not beyond those that a delimited record should have.
     Unknown { column: String, new: bool },
 }
 
@@ -71,8 +71,10 @@ impl Rest {
 
     /// Notes a value that no column takes; `new` where it could have one.
     pub(super) fn unknown(&mut self, name: &str, value: &Json<'_>, new: bool) {
-        let new = new && self.path.is_empty();
-        self.misfits.push(Misfit::Unknown { column: self.name(name), new });
+        if has_type(value) {
+            let new = new && self.path.is_empty();
+            self.misfits.push(Misfit::Unknown { column: self.name(name), new });
+        }
         if self.keep {
             self.rescue(name, &value.raw());
         }
@@ -118,6 +120,13 @@ pub(crate) struct Look {
     pub(crate) formats: Formats,
     /// Fields of a record that are left out.
     pub(crate) left_out: Vec<String>,
+}
+
+impl Look {
+    /// Whether a field of a record is left out.
+    pub(crate) fn leaves_out(&self, name: &str) -> bool {
+        self.left_out.iter().any(|own| own == name || (self.ignore_case && own.eq_ignore_ascii_case(name)))
+    }
 }
 
 /// The columns of records, or the fields of a struct.
@@ -179,11 +188,9 @@ impl Columns {
         }
         for (at, ((name, value), place)) in record.iter().zip(&places).enumerate() {
             let Some(place) = *place else {
-                if rest.path.is_empty() && look.left_out.iter().any(|own| own == name) {
-                    continue;
+                if !(rest.path.is_empty() && look.leaves_out(name)) {
+                    rest.unknown(name, value, true);
                 }
-                let alike = || self.fields.iter().any(|field| field.name().eq_ignore_ascii_case(name));
-                rest.unknown(name, value, has_type(value) && !alike());
                 continue;
             };
             if self.written.get(place) == Some(&(self.rows, at))

@@ -39,6 +39,14 @@ pub(super) struct Reading {
     pub(super) given: Vec<String>,
 }
 
+impl Reading {
+    /// Whether a field of a record is left out.
+    pub(super) fn leaves_out(&self, name: &str) -> bool {
+        let ignore_case = self.options.records.look.ignore_case;
+        self.given.iter().any(|own| own == name || (ignore_case && own.eq_ignore_ascii_case(name)))
+    }
+}
+
 /// The rows of one file.
 pub(super) async fn read(
     store: &Arc<dyn ObjectStore>,

@@ -28,7 +28,7 @@ pub(crate) enum Unknown {
     Rest,
     /// It becomes a column: the reader stops with an error that says so.
     Evolve,
-    /// It is an error.
+    /// It is an error where it could be a column, or can't be rescued.
     Refuse,
 }
 
@@ -165,10 +165,8 @@ impl RecordDecoder {
     ) -> Result<()> {
         self.rest.clear();
         self.columns.append_texts(texts, &self.options.look, &mut self.rest);
-        let left_out = &self.options.look.left_out;
-        for (name, text, new) in further.filter(|(name, ..)| !left_out.iter().any(|own| own == name)) {
-            let alike = || self.schema.fields().iter().any(|field| field.name().eq_ignore_ascii_case(name));
-            self.rest.unknown(name, &Json::Text(text.into()), new && !alike());
+        for (name, text, new) in further.filter(|(name, ..)| !self.options.look.leaves_out(name)) {
+            self.rest.unknown(name, &Json::Text(text.into()), new);
         }
         self.judge(sample, place)
     }
@@ -188,16 +186,25 @@ impl RecordDecoder {
             .map(|(_, field)| field.name().as_str())
     }
 
+    /// Whether a column is called so, be it in another case: of such names a table can have one only. The rescue column, and
+    /// those that rows have from elsewhere, count as well.
+    fn is_taken(&self, name: &str) -> bool {
+        let known = self.schema.fields().iter().map(|field| field.name());
+        known.chain(&self.options.look.left_out).any(|known| known.eq_ignore_ascii_case(name))
+    }
+
     /// What becomes of the record that was appended last.
     fn judge(&mut self, sample: &dyn Fn() -> String, place: Place<'_>) -> Result<()> {
         for misfit in &self.rest.misfits {
             let Misfit::Unknown { column, new } = misfit else { continue };
+            let is_new = || *new && !self.is_taken(column);
             match self.options.unknown {
-                Unknown::Evolve if *new => return Err(new_field(column, place.input)),
-                Unknown::Refuse => {
+                Unknown::Evolve if is_new() => return Err(new_field(column, place.input)),
+                // What can't be rescued would be lost.
+                Unknown::Refuse if self.rescue_at.is_none() || is_new() => {
                     return Err(refused_field(column, place.input).with(place.unit, place.at));
                 }
-                Unknown::Rest | Unknown::Evolve => {}
+                Unknown::Rest | Unknown::Evolve | Unknown::Refuse => {}
             }
         }
         let mismatch = self.rest.misfits.iter().find_map(|misfit| match misfit {

@@ -139,13 +139,49 @@ fn r20_r21_new_fields_stop_or_are_refused() {
         json!(1),
         "no column comes of what has no type, or a known name in another case"
     );
-    let error = decode(columns, with(Unknown::Refuse), &untyped).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Data);
-    assert!(error.full_text().contains("UNKNOWN_FIELD_EXCEPTION"), "{error}");
+    // What can't become a column is rescued, or refused where it would be lost; what has no type is no news.
+    let batch = decode(columns, with(Unknown::Refuse), &untyped).unwrap();
+    assert_eq!((&rescued(&batch, 0)["N"], &rescued(&batch, 0)["o"]), (&json!(1), &json!({"b": 1})));
+    let strict = RecordOptions { unknown: Unknown::Refuse, ..RecordOptions::default() };
+    let bare = "n BIGINT, o STRUCT<a: INT>";
+    for (columns, options, line) in [
+        (columns, with(Unknown::Refuse), r#"{"new": 1}"#),
+        (bare, strict.clone(), r#"{"N": 1}"#),
+        (bare, strict.clone(), r#"{"o": {"b": 1}}"#),
+    ] {
+        let error = decode(columns, options, &[line]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Data);
+        assert!(error.full_text().contains("UNKNOWN_FIELD_EXCEPTION"), "{error}");
+    }
+    assert_eq!(
+        rows(&decode(bare, strict, &[r#"{"n": 1, "new": null, "m": [{}]}"#]).unwrap())[0]["n"],
+        json!(1)
+    );
     assert_eq!(
         rows(&decode("n BIGINT", RecordOptions::default(), &[r#"{"n": 1, "x": 2}"#]).unwrap()),
         [json!({"n": 1})]
     );
+}
+
+#[test]
+fn r20_names_that_are_taken_elsewhere_become_no_column() {
+    let columns = schema("n BIGINT, _rescued_data STRING");
+    for unknown in [Unknown::Evolve, Unknown::Refuse] {
+        let options = RecordOptions { unknown, ..rescuing() };
+        let mut decoder = RecordDecoder::new(&columns, options).unwrap().without(vec!["year".to_owned()]);
+        decoder.push(br#"{"n": 1, "year": 7, "Year": 8, "_rescued_data": "x"}"#, place(1)).unwrap();
+        let batch = decoder.batch(true).unwrap().unwrap();
+        assert_eq!(
+            rescued(&batch, 0),
+            json!({"Year": 8, "_rescued_data": "x", "_file_path": "/in/f.json"}),
+            "{unknown:?}"
+        );
+    }
+    let mut folding = RecordOptions { unknown: Unknown::Evolve, ..rescuing() };
+    folding.look.ignore_case = true;
+    let mut decoder = RecordDecoder::new(&columns, folding).unwrap().without(vec!["year".to_owned()]);
+    decoder.push(br#"{"n": 1, "Year": 8}"#, place(1)).unwrap();
+    assert_eq!(rescued(&decoder.batch(true).unwrap().unwrap(), 0), Value::Null);
 }
 
 #[test]

@@ -402,6 +402,47 @@ async fn r20_new_fields_become_columns_within_the_update() {
 }
 
 #[tokio::test]
+async fn r20_fields_called_like_a_folders_column_or_the_rescue_column_are_rescued() {
+    let bench = Bench::new(Format::Delta);
+    let sql = pipeline("'in', format => 'json'");
+    bench.file("in/year=2024/1.json", &[json!({"n": 1})]);
+    bench.succeed(&sql).await;
+    bench.file("in/year=2024/2.json", &[json!({"n": 2, "Year": 1, "_rescued_data": "x"})]);
+    bench.succeed(&sql).await;
+    let found = bench.rows("SELECT * FROM t WHERE n = 2").await;
+    let rest: Value = serde_json::from_str(found[0]["_rescued_data"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        (&found[0]["year"], &rest["Year"], &rest["_rescued_data"]),
+        (&json!(2024), &json!(1), &json!("x"))
+    );
+    // Columns that come with types.
+    let bench = Bench::new(Format::Delta);
+    let sql = pipeline("'in', format => 'avro'");
+    bench.raw_file("in/year=2024/1.avro", avro(&numbers(&[("n", &[1])], &["a"])));
+    bench.succeed(&sql).await;
+    bench.raw_file("in/year=2024/2.avro", avro(&numbers(&[("n", &[2]), ("Year", &[1])], &["b"])));
+    bench.succeed(&sql).await;
+    let found = bench.rows("SELECT * FROM t WHERE n = 2").await;
+    let rest: Value = serde_json::from_str(found[0]["_rescued_data"].as_str().unwrap()).unwrap();
+    assert_eq!((&found[0]["year"], &rest["Year"]), (&json!(2024), &json!(1)));
+}
+
+#[tokio::test]
+async fn r21_names_in_two_cases_are_one_column() {
+    for (option, expected) in [
+        ("", json!([{"id": 1}, {"id": null}])),
+        (", readerCaseSensitive => false", json!([{"id": 1}, {"id": 2}])),
+    ] {
+        let bench = Bench::new(Format::Delta);
+        bench.file("in/1.json", &[json!({"id": 1}), json!({"ID": 2})]);
+        bench.succeed(&pipeline(&format!("'in', format => 'json'{option}"))).await;
+        assert_eq!(rows(&bench, "id", "id NULLS LAST").await, expected, "{option}");
+        let kept = bench.rows("SELECT _rescued_data AS rest FROM t WHERE _rescued_data IS NOT NULL").await;
+        assert_eq!(kept.len(), usize::from(option.is_empty()), "{kept:?}");
+    }
+}
+
+#[tokio::test]
 async fn r20_new_columns_of_change_targets() {
     for format in FORMATS {
         for scd in ["1", "2"] {
