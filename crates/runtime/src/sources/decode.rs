@@ -254,12 +254,16 @@ impl Layout {
     }
 }
 
-/// The names in the first record of a file.
+/// The names in the first record of a file. A field without one, as behind a comma that ends the line, has that of its place.
 pub(super) fn header_of<R: BufRead>(records: &mut CsvRecords<R>) -> io::Result<Option<Vec<String>>> {
     let Some(record) = records.next()? else { return Ok(None) };
     let fields =
         record.fields().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the text is no UTF-8"))?;
-    Ok(Some(fields.map(|(name, _)| name.trim().to_owned()).collect()))
+    let name = |(at, (name, _)): (usize, (&str, bool))| {
+        let name = name.trim();
+        if name.is_empty() { unnamed(at) } else { name.to_owned() }
+    };
+    Ok(Some(fields.enumerate().map(name).collect()))
 }
 
 /// The name of a field that has none.

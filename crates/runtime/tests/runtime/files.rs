@@ -443,6 +443,14 @@ async fn r21_names_in_two_cases_are_one_column() {
 }
 
 #[tokio::test]
+async fn a_header_that_ends_in_a_comma_names_its_last_column_by_place() {
+    let bench = Bench::new(Format::Delta);
+    bench.raw_file("in/1.csv", "n,s,\n1,a,x\n");
+    bench.succeed(&pipeline("'in', format => 'csv', header => true")).await;
+    assert_eq!(rows(&bench, "n, s, _c2", "n").await, json!([{"n": 1, "s": "a", "_c2": "x"}]));
+}
+
+#[tokio::test]
 async fn r20_new_columns_of_change_targets() {
     for format in FORMATS {
         for scd in ["1", "2"] {
