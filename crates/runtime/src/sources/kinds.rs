@@ -6,7 +6,7 @@ use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 
 use super::{
     json::Json,
-    scalars::{self, Formats},
+    scalars::{self, Formats, Zone},
 };
 
 /// What is known of the values of a column. Values that have nothing else in common are texts.
@@ -122,10 +122,12 @@ impl Kind {
             Self::Double
         } else if looks_like_date(text, formats) && scalars::date(text, formats).is_ok() {
             Self::Date
-        } else if scalars::micros(text, formats).is_ok() {
-            if has_zone(text) { Self::Instant } else { Self::Local }
         } else {
-            Self::Text
+            match scalars::moment(text, formats) {
+                Ok((_, Zone::Unsaid)) => Self::Local,
+                Ok((_, Zone::Utc | Zone::Elsewhere)) => Self::Instant,
+                Err(_) => Self::Text,
+            }
         }
     }
 
@@ -191,11 +193,6 @@ fn looks_like_date(text: &str, formats: &Formats) -> bool {
     formats.date.is_some() || (text.len() == 10 && text.bytes().filter(|b| *b == b'-').count() == 2)
 }
 
-fn has_zone(text: &str) -> bool {
-    let behind_date = text.get(10..).unwrap_or_default();
-    behind_date.ends_with(['Z', 'z']) || behind_date.contains(['+', '-'])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,6 +247,9 @@ mod tests {
             ("2026-03-01 12:00:00", Kind::Local),
             ("2026-03-01T12:00:00Z", Kind::Instant),
             ("2026-03-01T12:00:00+01:00", Kind::Instant),
+            ("2026-03-01 12:00:00 UTC", Kind::Instant),
+            ("2026-03-01 12:00:00 Europe/Berlin", Kind::Instant),
+            ("2026-03-01 12:00:00-03", Kind::Instant),
             ("NaN", Kind::Text),
             ("1-2", Kind::Text),
             ("", Kind::Text),

@@ -5,7 +5,7 @@
 
 use arrow_array::types::Date32Type;
 use arrow_cast::parse::{Parser, string_to_datetime};
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 
 use crate::error::{Error, ErrorKind, Result as RuntimeResult};
 
@@ -140,16 +140,41 @@ pub(crate) fn date(text: &str, formats: &Formats) -> Exactly<i32> {
     Date32Type::parse(text).ok_or_else(refused)
 }
 
+/// Where a text says that its time is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Zone {
+    /// It does not say.
+    Unsaid,
+    Utc,
+    Elsewhere,
+}
+
 /// Microseconds since 1970. An instant without a zone is one of UTC.
 pub(crate) fn micros(text: &str, formats: &Formats) -> Exactly<i64> {
+    moment(text, formats).map(|(micros, _)| micros)
+}
+
+/// Microseconds from the beginning of 1970 to a time on the clock, wherever that hangs. To whom it hangs elsewhere than in
+/// UTC, that time is another than the one that would be kept.
+pub(crate) fn local_micros(text: &str, formats: &Formats) -> Exactly<i64> {
+    match moment(text, formats)? {
+        (micros, Zone::Unsaid | Zone::Utc) => Ok(micros),
+        (_, Zone::Elsewhere) => Err("it has a zone, which a TIMESTAMP_NTZ does not keep".to_owned()),
+    }
+}
+
+/// Microseconds since 1970, and the zone that the text names.
+pub(crate) fn moment(text: &str, formats: &Formats) -> Exactly<(i64, Zone)> {
     let text = text.trim_ascii();
     if let Some(format) = &formats.timestamp {
-        let with_zone = DateTime::parse_from_str(text, format).map(|at| at.naive_utc());
-        let at = with_zone
-            .or_else(|_| NaiveDateTime::parse_from_str(text, format))
+        if let Ok(at) = DateTime::parse_from_str(text, format) {
+            let zone = if at.offset().local_minus_utc() == 0 { Zone::Utc } else { Zone::Elsewhere };
+            return Ok((whole_micros(at.naive_utc())?, zone));
+        }
+        let at = NaiveDateTime::parse_from_str(text, format)
             .or_else(|_| NaiveDate::parse_from_str(text, format).map(|day| day.and_time(NaiveTime::MIN)))
             .map_err(|e| format!("it is no instant of the timestampFormat: {e}"))?;
-        return whole_micros(at);
+        return Ok((whole_micros(at)?, Zone::Unsaid));
     }
     // A bare number has no unit that everybody would guess.
     if Digits::of(text).is_some() {
@@ -165,7 +190,23 @@ pub(crate) fn micros(text: &str, formats: &Formats) -> Exactly<i64> {
         let why = e.to_string();
         why.strip_prefix("Parser error: ").map_or(why.clone(), str::to_owned)
     })?;
-    whole_micros(at.naive_utc())
+    Ok((whole_micros(at.naive_utc())?, zone_of(text, at)))
+}
+
+/// The zone of a text that is this instant where it names none but UTC's. One that names a zone is the same instant wherever
+/// it is read; that tells also the names that zones have.
+fn zone_of(text: &str, at: DateTime<Utc>) -> Zone {
+    let is_clock = |byte: u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b' ' | b'T' | b't');
+    let behind_day = text.get(10..).unwrap_or_default();
+    let elsewhere = || FixedOffset::east_opt(3600).map(|zone| string_to_datetime(&zone, text));
+    if behind_day.bytes().all(is_clock) || elsewhere().is_none_or(|read| read.is_ok_and(|read| read != at)) {
+        return Zone::Unsaid;
+    }
+    // Zones have names that end in Z, too.
+    let names_utc = |rest: &str| rest.ends_with(|c: char| c.is_ascii_digit() || c == ' ');
+    let is_utc = ["UTC", "GMT", "+00:00", "-00:00", "+0000", "+00"].iter().any(|utc| text.ends_with(utc))
+        || text.strip_suffix(['Z', 'z']).is_some_and(names_utc);
+    if is_utc { Zone::Utc } else { Zone::Elsewhere }
 }
 
 fn whole_micros(at: NaiveDateTime) -> Exactly<i64> {

@@ -1,6 +1,6 @@
 //! What is taken exactly, and what is refused.
 
-use super::{Formats, boolean, date, decimal, float, integer, micros, pattern, small_float};
+use super::{Formats, boolean, date, decimal, float, integer, local_micros, micros, pattern, small_float};
 
 #[test]
 fn integers_lose_no_fraction_and_no_digit() {
@@ -86,4 +86,26 @@ fn patterns_of_spark_are_understood() {
     assert!(micros("1970-01-01T00:00:00.1234567Z", &zoned).is_err());
     assert_eq!(pattern("f", "hh:mm a '%'").unwrap(), "%I:%M %p %%");
     assert!(pattern("f", "yyyy-'W'ww").is_err());
+}
+
+#[test]
+fn a_time_without_a_zone_is_not_moved_to_another() {
+    let plain = Formats::default();
+    let noon = Ok(1_772_366_400_000_000);
+    for text in [
+        "2026-03-01 12:00:00",
+        "2026-03-01T12:00:00Z",
+        "2026-03-01 12:00:00 UTC",
+        "2026-03-01T12:00:00+00:00",
+    ] {
+        assert_eq!(local_micros(text, &plain), noon, "{text}");
+    }
+    for text in ["2026-03-01T12:00:00+05:00", "2026-03-01 12:00:00 Europe/Vaduz", "2026-03-01T12:00:00-03"] {
+        assert!(local_micros(text, &plain).unwrap_err().contains("zone"), "{text}");
+        assert!(micros(text, &plain).is_ok(), "{text}");
+    }
+    let timestamp = Some("%Y-%m-%dT%H:%M:%S%#z".to_owned());
+    let zoned = Formats { timestamp, ..Formats::default() };
+    assert_eq!(local_micros("2026-03-01T12:00:00Z", &zoned), noon);
+    assert!(local_micros("2026-03-01T12:00:00+01:00", &zoned).is_err());
 }

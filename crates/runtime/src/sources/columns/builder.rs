@@ -36,7 +36,9 @@ pub(super) enum Builder {
     Text(StringBuilder),
     Binary(BinaryBuilder),
     Date(Date32Builder),
-    Timestamp(TimestampMicrosecondBuilder),
+    Instant(TimestampMicrosecondBuilder),
+    /// A time without a zone.
+    Local(TimestampMicrosecondBuilder),
     List(Box<ListColumn>),
     Map(Box<MapColumn>),
     Struct(Box<Columns>),
@@ -59,8 +61,11 @@ impl Builder {
             DataType::Utf8 => Self::Text(StringBuilder::new()),
             DataType::Binary => Self::Binary(BinaryBuilder::new()),
             DataType::Date32 => Self::Date(Date32Builder::new()),
+            DataType::Timestamp(TimeUnit::Microsecond, None) => {
+                Self::Local(TimestampMicrosecondBuilder::new())
+            }
             DataType::Timestamp(TimeUnit::Microsecond, zone) => {
-                Self::Timestamp(TimestampMicrosecondBuilder::new().with_timezone_opt(zone.clone()))
+                Self::Instant(TimestampMicrosecondBuilder::new().with_timezone_opt(zone.clone()))
             }
             DataType::List(item) => Self::List(Box::new(ListColumn::new(item)?)),
             DataType::Map(entries, _) => match entries.data_type() {
@@ -136,7 +141,8 @@ impl Builder {
             Self::Text(builder) => builder.append_value(text),
             Self::Binary(builder) => builder.append_value(text.as_bytes()),
             Self::Date(builder) => builder.append_value(scalars::date(text, &look.formats)?),
-            Self::Timestamp(builder) => builder.append_value(scalars::micros(text, &look.formats)?),
+            Self::Instant(builder) => builder.append_value(scalars::micros(text, &look.formats)?),
+            Self::Local(builder) => builder.append_value(scalars::local_micros(text, &look.formats)?),
             Self::Null(_) => return Err("the column has no type".to_owned()),
             Self::List(_) | Self::Map(_) | Self::Struct(_) => return Err("it is a text".to_owned()),
         }
@@ -157,7 +163,7 @@ impl Builder {
             Self::Text(builder) => builder.append_null(),
             Self::Binary(builder) => builder.append_null(),
             Self::Date(builder) => builder.append_null(),
-            Self::Timestamp(builder) => builder.append_null(),
+            Self::Instant(builder) | Self::Local(builder) => builder.append_null(),
             Self::List(list) => list.append_null(),
             Self::Map(map) => map.append_null(),
             Self::Struct(columns) => columns.append_null(),
@@ -179,7 +185,7 @@ impl Builder {
             Self::Text(builder) => ArrayBuilder::finish(builder),
             Self::Binary(builder) => ArrayBuilder::finish(builder),
             Self::Date(builder) => ArrayBuilder::finish(builder),
-            Self::Timestamp(builder) => ArrayBuilder::finish(builder),
+            Self::Instant(builder) | Self::Local(builder) => ArrayBuilder::finish(builder),
             Self::Struct(columns) => columns.finish_structs()?,
             Self::List(list) => list.finish()?,
             Self::Map(map) => map.finish()?,
