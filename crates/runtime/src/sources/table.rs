@@ -175,26 +175,25 @@ impl TableSource {
     /// Files that the next commits appended, all of them files of one version.
     async fn appended(&self, first: u64) -> Result<Option<Slice>> {
         let mut files: Vec<(String, u64)> = Vec::new();
-        let mut version = first;
+        let mut version = None;
         for commit in self.commits(first).await? {
             let passed_over = match commit.kind {
                 CommitKind::Nothing | CommitKind::Append => true,
                 CommitKind::Delete => self.options.ignore_deletes || self.options.skip_change_commits,
                 CommitKind::Change | CommitKind::Replace => self.options.skip_change_commits,
             };
-            if !files.is_empty() && (commit.removes_files || !passed_over) {
-                // The files so far may not be of this version any more.
+            if !files.is_empty() && (commit.removes_files || commit.replaces_columns || !passed_over) {
+                // The files so far may not be of this version any more, or not have its columns.
                 break;
             }
             if !passed_over {
                 return Err(self.changed(&commit));
             }
-            if commit.kind == CommitKind::Append {
-                version = commit.version.0;
-                files.extend(commit.appended.into_iter().map(|file| (file.path, file.rows)));
-            }
+            version = Some(commit.version.0);
+            files.extend(commit.appended.into_iter().map(|file| (file.path, file.rows)));
         }
-        Ok(self.of_files(version, files))
+        // Where nothing came the versions are done with all the same: the log keeps them for a while only.
+        Ok(version.map(|version| self.of_files(version, files).unwrap_or_else(|| self.slice(version))))
     }
 
     fn changed(&self, commit: &TableCommit) -> Error {
@@ -215,12 +214,12 @@ impl TableSource {
     /// What the next commits changed: whole commits, as many as make a batch.
     async fn changes(&self, first: u64) -> Result<Option<Slice>> {
         let mut rows: u64 = 0;
-        let mut last = None;
+        let (mut last, mut changed) = (None, false);
         for commit in self.commits(first).await? {
+            if commit.replaces_columns && last.is_some() {
+                break;
+            }
             if commit.kind == CommitKind::Replace {
-                if last.is_some() {
-                    break;
-                }
                 return Err(Error::new(
                     ErrorKind::State,
                     "the table was replaced by one with other columns, so that its changes don't go on",
@@ -229,16 +228,14 @@ impl TableSource {
                 .with("version", commit.version)
                 .help(ANEW));
             }
-            if commit.kind == CommitKind::Nothing {
-                continue;
-            }
             rows = rows.saturating_add(commit.rows);
-            if last.is_some() && rows > MAX_ROWS {
+            if changed && rows > MAX_ROWS {
                 break;
             }
+            changed |= commit.kind != CommitKind::Nothing;
             last = Some(commit.version.0);
         }
-        Ok(last.map(|last| Slice { from: Some(first), ..self.slice(last) }))
+        Ok(last.map(|last| Slice { from: changed.then_some(first), ..self.slice(last) }))
     }
 
     /// Rows of files, as rows that came.
@@ -318,6 +315,9 @@ impl Source for TableSource {
                 if without { no_preimages(&batch) } else { Ok(batch) }
             });
             return Ok(rows.boxed());
+        }
+        if slice.files.is_empty() {
+            return Ok(stream::empty().boxed());
         }
         let version = slice.version;
         let snapshot = self.snapshot_at(version).await?;

@@ -63,6 +63,8 @@ pub struct TableCommit {
     pub appended: Vec<AppendedFile>,
     /// True when files of before are not in this version any more, be their rows elsewhere.
     pub removes_files: bool,
+    /// True when a column went or changed its type: changes from before can't be read together with those from here on.
+    pub replaces_columns: bool,
     /// Rows in the files that tell its changes: what reading them costs.
     pub rows: u64,
 }

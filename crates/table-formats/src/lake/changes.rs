@@ -86,6 +86,7 @@ pub(super) fn summary(commit: &FileCommit) -> TableCommit {
             CommitKind::Nothing | CommitKind::Delete | CommitKind::Change | CommitKind::Replace => Vec::new(),
         },
         removes_files: commit.removes_files,
+        replaces_columns: commit.replaces_columns,
         rows: if commit.changed.is_empty() { sides.rows() } else { rows(&commit.changed) },
     }
 }
