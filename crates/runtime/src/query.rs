@@ -121,12 +121,11 @@ impl SourceInput {
 ///
 /// A streaming query names it with STREAM. A batch query (of a ONCE flow) must have exactly one input.
 pub(crate) fn source_of(definition: &PipelineDefinition, query: &FlowQuery) -> Result<SourceInput> {
-    let mut streams = Vec::new();
-    let mut all = Vec::new();
-    collect_inputs(definition, query, &mut streams, &mut all, 0)?;
-    let candidates = if streams.is_empty() { all } else { streams };
+    let inputs = inputs_of(definition, query)?;
+    let is_stream = has_stream(&inputs);
+    let candidates: Vec<_> = inputs.into_iter().filter(|input| input.streaming || !is_stream).collect();
     match candidates.as_slice() {
-        [one] => Ok(one.clone()),
+        [one] => Ok(one.source.clone()),
         [] => Err(Error::new(ErrorKind::Definition, "the query of the flow reads no file and no table")),
         several => Err(Error::new(
             ErrorKind::Unsupported,
@@ -138,11 +137,28 @@ pub(crate) fn source_of(definition: &PipelineDefinition, query: &FlowQuery) -> R
 
 const DEEPEST_VIEW: usize = 64;
 
+/// An input of a query, or of a view behind it.
+struct Found {
+    source: SourceInput,
+    /// Marked with STREAM.
+    streaming: bool,
+}
+
+/// What a query reads, and the views behind it.
+fn inputs_of(definition: &PipelineDefinition, query: &FlowQuery) -> Result<Vec<Found>> {
+    let mut found = Vec::new();
+    collect_inputs(definition, query, &mut found, 0)?;
+    Ok(found)
+}
+
+fn has_stream(inputs: &[Found]) -> bool {
+    inputs.iter().any(|input| input.streaming)
+}
+
 fn collect_inputs(
     definition: &PipelineDefinition,
     query: &FlowQuery,
-    streams: &mut Vec<SourceInput>,
-    all: &mut Vec<SourceInput>,
+    found: &mut Vec<Found>,
     depth: usize,
 ) -> Result<()> {
     if depth > DEEPEST_VIEW {
@@ -150,14 +166,10 @@ fn collect_inputs(
     }
     for input in &query.inputs {
         if let Some(view) = view_read(definition, input) {
-            collect_inputs(definition, view, streams, all, depth + 1)?;
-            continue;
+            collect_inputs(definition, view, found, depth + 1)?;
+        } else if let Some(source) = SourceInput::of(input) {
+            found.push(Found { source, streaming: input.streaming });
         }
-        let Some(source) = SourceInput::of(input) else { continue };
-        if input.streaming {
-            streams.push(source.clone());
-        }
-        all.push(source);
     }
     Ok(())
 }
@@ -233,7 +245,9 @@ impl Inputs {
         Ok(Self { source: Some((source.clone(), relation::once(schema, rows)?)), tables, ..Self::none() })
     }
 
-    fn provider(&self, input: &QueryInput) -> Result<Arc<dyn TableProvider>> {
+    /// The rows of an input; `is_stream` where the query marks its source with STREAM: then the same without the mark is no
+    /// source, and read whole.
+    fn provider(&self, input: &QueryInput, is_stream: bool) -> Result<Arc<dyn TableProvider>> {
         let version = match &input.kind {
             InputKind::LastSnapshotVersion => &self.last_version,
             InputKind::CurrentSnapshotVersion => &self.current_version,
@@ -245,7 +259,8 @@ impl Inputs {
         let wanted = SourceInput::of(input).ok_or_else(|| {
             Error::new(ErrorKind::Definition, "UNRESOLVABLE_TABLE_VALUED_FUNCTION: the versions of snapshots are known to snapshot flows only")
         })?;
-        if let Some((_, rows)) = self.source.iter().chain(&self.whole).find(|(known, _)| *known == wanted) {
+        let source = self.source.iter().filter(|_| input.streaming || !is_stream);
+        if let Some((_, rows)) = source.chain(&self.whole).find(|(known, _)| *known == wanted) {
             return Ok(Arc::clone(rows));
         }
         match &wanted {
@@ -308,13 +323,14 @@ pub(crate) async fn plan(
     query: &FlowQuery,
     inputs: &Inputs,
 ) -> Result<DataFrame> {
-    plan_at(definition, query, inputs, 0).await
+    let is_stream = has_stream(&inputs_of(definition, query)?);
+    plan_at(definition, query, (inputs, is_stream), 0).await
 }
 
 async fn plan_at(
     definition: &PipelineDefinition,
     query: &FlowQuery,
-    inputs: &Inputs,
+    (inputs, is_stream): (&Inputs, bool),
     depth: usize,
 ) -> Result<DataFrame> {
     if depth > DEEPEST_VIEW {
@@ -325,10 +341,10 @@ async fn plan_at(
     for input in &query.inputs {
         let provider: Arc<dyn TableProvider> = match view_read(definition, input) {
             Some(view) => {
-                let rows = Box::pin(plan_at(definition, view, inputs, depth + 1)).await?;
+                let rows = Box::pin(plan_at(definition, view, (inputs, is_stream), depth + 1)).await?;
                 Arc::new(ViewTable::new(rows.into_unoptimized_plan(), None))
             }
-            None => inputs.provider(input)?,
+            None => inputs.provider(input, is_stream)?,
         };
         let is_files = matches!(input.kind, InputKind::ReadFiles(_));
         if is_files && provider.schema().fields().iter().any(|field| metadata::is_metadata(field)) {

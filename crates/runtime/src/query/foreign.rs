@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 use strandline_pipeline_sql::{DatasetDefinition, FlowQuery, InputKind, PathTable, PipelineDefinition};
 use strandline_table_formats::contract::{Table, TableFormat, TableSnapshot, with_change_columns};
 
-use super::{SourceInput, TableOptions, collect_inputs, view_read};
+use super::{SourceInput, TableOptions, inputs_of, view_read};
 use crate::{
     error::{Error, ErrorKind, Result},
     sources::{Source, StreamOptions, TableSource},
@@ -50,11 +50,9 @@ pub(crate) async fn read_whole(
     query: &FlowQuery,
     format: &dyn TableFormat,
 ) -> Result<BTreeMap<String, Arc<dyn TableSnapshot>>> {
-    let (mut streams, mut all) = (Vec::new(), Vec::new());
-    collect_inputs(definition, query, &mut streams, &mut all, 0)?;
     let mut tables = BTreeMap::new();
-    for input in all.iter().filter(|input| !streams.contains(input)) {
-        let SourceInput::Foreign(table, _) = input else { continue };
+    for input in inputs_of(definition, query)?.iter().filter(|input| !input.streaming) {
+        let SourceInput::Foreign(table, _) = &input.source else { continue };
         let name = name_of(table);
         if let Entry::Vacant(new) = tables.entry(name) {
             new.insert(open(format, table).await?.snapshot().await?);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use strandline_pipeline_sql::{FlowQuery, PipelineDefinition, ReadFiles};
 use strandline_table_formats::contract::{TableFormat, TableSnapshot};
 
-use super::{Inputs, SourceInput, collect_inputs, foreign, wants_metadata};
+use super::{Inputs, SourceInput, foreign, inputs_of, wants_metadata};
 use crate::{
     analysis::with_metadata,
     error::{Error, ErrorKind, Result},
@@ -49,10 +49,10 @@ impl Whole {
         let (mut all, mut with_files) = (Vec::new(), false);
         for query in queries {
             with_files |= wants_metadata(definition, query);
-            collect_inputs(definition, query, &mut Vec::new(), &mut all, 0)?;
+            all.extend(inputs_of(definition, query)?);
         }
         let mut inputs: Vec<(SourceInput, SchemaRef)> = Vec::new();
-        for input in all {
+        for input in all.into_iter().map(|input| input.source) {
             if inputs.iter().all(|(known, _)| *known != input) {
                 let columns = columns_of(&input, tables, format).await?;
                 let hidden = with_files && matches!(input, SourceInput::Files(_));

@@ -395,6 +395,32 @@ async fn t15_changes_before_a_column_went_are_read_in_a_batch_of_their_own() {
 }
 
 #[tokio::test]
+async fn a_stream_is_joined_with_the_whole_of_its_own_table() {
+    for format in FORMATS {
+        let bench = Bench::new(format);
+        let sql = COPY.replace(
+            "SELECT * FROM STREAM(raw)",
+            "SELECT new.n, old.n AS before FROM STREAM(raw) AS new JOIN raw AS old ON old.n = new.n - 1",
+        );
+        bench.file("in/1.json", &[json!({ "n": 1 }), json!({ "n": 2 })]);
+        bench.succeed(&sql).await;
+        bench.file("in/2.json", &[json!({ "n": 3 })]);
+        bench.succeed(&sql).await;
+        let rows = bench.rows("SELECT n, before FROM copy ORDER BY n").await;
+        assert_eq!(json!(rows), json!([{"n": 2, "before": 1}, {"n": 3, "before": 2}]), "{format:?}");
+    }
+    let bench = Bench::new(Format::Delta);
+    orders_until(&bench, 1);
+    bench
+        .succeed(
+            "CREATE STREAMING TABLE t AS SELECT new.id FROM STREAM(delta.`orders`) AS new
+             JOIN delta.`orders` AS old ON old.id = new.id;",
+        )
+        .await;
+    assert_eq!(bench.rows("SELECT count(*) AS n FROM t").await[0]["n"], json!(4));
+}
+
+#[tokio::test]
 async fn r05_a_once_flow_over_a_change_feed_fixes_its_last_version() {
     let bench = Bench::new(Format::Delta);
     orders_until(&bench, 2);
