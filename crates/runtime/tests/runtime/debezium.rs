@@ -336,3 +336,19 @@ async fn a_column_that_the_table_gets_later_is_a_new_column() {
         assert_eq!(as_json(&rows), expected, "{format:?}");
     }
 }
+
+#[tokio::test]
+async fn columns_are_found_in_records_over_several_lines_and_no_key_is_rounded() {
+    let bench = Bench::new(Format::Delta);
+    // BIGINT UNSIGNED: as a float both keys would be one.
+    let record = |id: u64, lsn: u64| {
+        let record = postgres("c", lsn, &Json::Null, &json!({"id": id, "name": lsn.to_string()}));
+        serde_json::to_string_pretty(&record).unwrap()
+    };
+    bench.raw_file("in/1.json", format!("{}\n{}", record(u64::MAX, 10), record(u64::MAX - 614, 11)));
+    let clauses = format!("SEQUENCE BY _position {EXCEPT}");
+    bench.succeed(&pipeline("multiLine => true, rescuedDataColumn => ''", &clauses)).await;
+    let rows = bench.rows("SELECT CAST(id AS STRING) AS id, name FROM t ORDER BY name").await;
+    let row = |id: u64, name: &str| json!({"id": id.to_string(), "name": name});
+    assert_eq!(json!(rows), json!([row(u64::MAX, "10"), row(u64::MAX - 614, "11")]));
+}
