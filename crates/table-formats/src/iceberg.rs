@@ -2,7 +2,10 @@
 //! [`crate::parquet`]'s, and the commit of changed rows is ours.
 
 pub mod catalog;
+mod error;
+pub mod storage;
 pub mod warehouse;
 
-pub use catalog::{Catalog, Creation, Loaded, Swap};
+pub use catalog::{Catalog, Creation, Loaded, SqlCatalog, SqlOptions, Swap};
+pub use storage::file_io;
 pub use warehouse::Warehouse;

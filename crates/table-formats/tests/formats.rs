@@ -16,6 +16,9 @@ mod fault;
 #[path = "formats/foreign.rs"]
 mod foreign;
 #[cfg(test)]
+#[path = "formats/iceberg_files.rs"]
+mod iceberg_files;
+#[cfg(test)]
 #[path = "formats/kill.rs"]
 mod kill;
 #[cfg(test)]

@@ -4,6 +4,9 @@
 //! ones, or does not move because somebody else was first. All else (data files, manifests, manifest lists) is written before
 //! and seen by nobody until then.
 
+mod metadata_file;
+mod sql;
+
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use async_trait::async_trait;
@@ -12,6 +15,7 @@ use iceberg::{
     spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec},
 };
 
+pub use self::sql::{SqlCatalog, SqlOptions};
 use crate::contract::Result;
 
 /// A table as its catalog knows it.

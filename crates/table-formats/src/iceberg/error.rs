@@ -1,0 +1,60 @@
+//! The crate's errors, by what the caller must do; and ours, as it hands them through.
+
+use iceberg::ErrorKind as Theirs;
+
+use crate::error::{Error, ErrorKind};
+
+/// An error of the crate as one of ours. One of ours that it handed through, such as the store's, keeps its kind.
+pub(super) fn of(e: iceberg::Error, what: &str) -> Error {
+    Error::new(kind(&e), what).because(e)
+}
+
+/// One of ours, for the crate to hand through.
+pub(super) fn ours(e: Error) -> iceberg::Error {
+    iceberg::Error::new(Theirs::Unexpected, e.to_string()).with_retryable(e.is_retryable()).with_source(e)
+}
+
+fn kind(e: &iceberg::Error) -> ErrorKind {
+    let mut source = std::error::Error::source(e);
+    while let Some(error) = source {
+        let known =
+            error.downcast_ref::<Error>().map(Error::kind).or_else(|| crate::error::stored_kind(error));
+        if let Some(kind) = known {
+            return kind;
+        }
+        source = error.source();
+    }
+    match e.kind() {
+        Theirs::FeatureUnsupported => ErrorKind::Unsupported,
+        Theirs::TableNotFound | Theirs::NamespaceNotFound => ErrorKind::NotFound,
+        Theirs::PreconditionFailed
+        | Theirs::CatalogCommitConflicts
+        | Theirs::TableAlreadyExists
+        | Theirs::NamespaceAlreadyExists => ErrorKind::Conflict,
+        // All that is left says that it could not make sense of what it read.
+        _ => ErrorKind::Corrupt,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_store_keeps_its_kind_through_the_crate() {
+        let store = object_store::Error::NotFound { path: "p".into(), source: "gone".into() };
+        let through = of(ours(Error::from(store)), "a manifest could not be read");
+        assert_eq!(through.kind(), ErrorKind::NotFound);
+        let busy = ours(Error::new(ErrorKind::Unavailable, "the store failed"));
+        assert!(busy.retryable());
+        assert_eq!(of(busy, "w").kind(), ErrorKind::Unavailable);
+        for (theirs, kind) in [
+            (Theirs::DataInvalid, ErrorKind::Corrupt),
+            (Theirs::FeatureUnsupported, ErrorKind::Unsupported),
+            (Theirs::CatalogCommitConflicts, ErrorKind::Conflict),
+            (Theirs::TableNotFound, ErrorKind::NotFound),
+        ] {
+            assert_eq!(of(iceberg::Error::new(theirs, "e"), "w").kind(), kind);
+        }
+    }
+}
