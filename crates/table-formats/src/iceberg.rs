@@ -6,6 +6,6 @@ mod error;
 pub mod storage;
 pub mod warehouse;
 
-pub use catalog::{Catalog, Creation, Loaded, SqlCatalog, SqlOptions, Swap};
+pub use catalog::{Catalog, Creation, Loaded, RestCatalog, RestOptions, SqlCatalog, SqlOptions, Swap};
 pub use storage::file_io;
 pub use warehouse::Warehouse;

@@ -4,6 +4,9 @@
 #[path = "formats/barriers.rs"]
 mod barriers;
 #[cfg(test)]
+#[path = "formats/catalogs.rs"]
+mod catalogs;
+#[cfg(test)]
 #[path = "formats/conformance.rs"]
 mod conformance;
 #[cfg(test)]
@@ -27,6 +30,12 @@ mod lost;
 #[cfg(test)]
 #[path = "formats/model.rs"]
 mod model;
+#[cfg(test)]
+#[path = "formats/rest_answers.rs"]
+mod rest_answers;
+#[cfg(test)]
+#[path = "formats/rest_catalog.rs"]
+mod rest_catalog;
 #[cfg(test)]
 #[path = "formats/rows.rs"]
 mod rows;

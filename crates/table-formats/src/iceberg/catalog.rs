@@ -5,6 +5,8 @@
 //! and seen by nobody until then.
 
 mod metadata_file;
+mod options;
+pub mod rest;
 mod sql;
 
 use std::{collections::HashMap, fmt, sync::Arc};
@@ -15,7 +17,11 @@ use iceberg::{
     spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec},
 };
 
-pub use self::sql::{SqlCatalog, SqlOptions};
+pub use self::{
+    options::CatalogOptions,
+    rest::{RestCatalog, RestOptions},
+    sql::{SqlCatalog, SqlOptions},
+};
 use crate::contract::Result;
 
 /// A table as its catalog knows it.
