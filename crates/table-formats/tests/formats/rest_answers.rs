@@ -357,7 +357,7 @@ async fn secrets_are_in_no_error_and_no_debug_output() {
         _ => refuse(401, &format!("bad token {:?}", asked.token)),
     })
     .await;
-    let with_client = RestOptions { auth: client("hush-hush"), ..server.options() };
+    let with_client = RestOptions { auth: client("hush-hush &?"), ..server.options() };
     let shown = format!("{with_client:?}");
     let refused = RestCatalog::connect(with_client).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);

@@ -137,19 +137,28 @@ impl Answer {
     /// In one line, not too long, and without what nobody shall read.
     fn clean(&self, said: &str) -> String {
         let secrets = self.secrets.iter().map(Secret::reveal).filter(|secret| !secret.is_empty());
-        let said = secrets.fold(said.to_owned(), |said, secret| said.replace(secret, "***"));
+        let said = secrets.fold(said.to_owned(), |said, secret| {
+            let encoded: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+            said.replace(secret, "***").replace(&encoded, "***")
+        });
         let line = said.chars().map(|c| if c.is_control() { ' ' } else { c });
         line.take(MOST_SAID).collect()
     }
 }
 
 /// A client of HTTP.
-#[derive(Debug)]
 pub(super) struct Http {
     client: reqwest::Client,
     headers: HeaderMap,
     /// What errors must not repeat.
     secrets: Vec<Secret>,
+}
+
+// The client may know a proxy's password.
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").finish_non_exhaustive()
+    }
 }
 
 impl Http {
@@ -174,6 +183,8 @@ impl Http {
             .user_agent(concat!("strandline/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(timeouts.connect)
             .timeout(timeouts.answer)
+            // Servers end connections that were idle for half a minute; a commit should not find that out.
+            .pool_idle_timeout(Duration::from_secs(15))
             // A secret goes nowhere but where it was meant to go.
             .redirect(Policy::none())
             .build();
