@@ -44,6 +44,8 @@ pub use contract::{
 pub use delta::DeltaFormat;
 pub use durable::DurableLocal;
 pub use error::{Error, ErrorKind};
+#[cfg(feature = "iceberg")]
+pub use iceberg::IcebergFormat;
 pub use lake::{LakeOptions, LakeTable, WriteMode};
 pub use memory::MemoryFormat;
 pub use parquet::WriteOptions;

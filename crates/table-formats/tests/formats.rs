@@ -22,6 +22,9 @@ mod foreign;
 #[path = "formats/iceberg_files.rs"]
 mod iceberg_files;
 #[cfg(test)]
+#[path = "formats/iceberg.rs"]
+mod iceberg_tables;
+#[cfg(test)]
 #[path = "formats/kill.rs"]
 mod kill;
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! ones, or does not move because somebody else was first. All else (data files, manifests, manifest lists) is written before
 //! and seen by nobody until then.
 
+mod folder;
+mod memory;
 mod metadata_file;
 mod options;
 pub mod rest;
@@ -17,7 +19,9 @@ use iceberg::{
     spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec},
 };
 
+pub(super) use self::folder::FolderCatalog;
 pub use self::{
+    memory::MemoryCatalog,
     options::CatalogOptions,
     rest::{RestCatalog, RestOptions},
     sql::{SqlCatalog, SqlOptions},

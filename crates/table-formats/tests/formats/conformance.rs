@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use object_store::{memory::InMemory, path::Path};
+use object_store::{ObjectStore, memory::InMemory, path::Path};
 use strandline_table_formats::{
-    DeltaFormat, DurableLocal, LakeOptions, MemoryFormat, TableFormat, WriteMode, WriteOptions, conformance,
+    DeltaFormat, DurableLocal, IcebergFormat, LakeOptions, MemoryFormat, TableFormat, WriteMode,
+    WriteOptions, conformance,
+    iceberg::{MemoryCatalog, Warehouse},
 };
 
 /// Files and row groups so small that every table has many.
@@ -19,6 +21,12 @@ pub(crate) fn tiny_in(write_mode: WriteMode) -> LakeOptions {
 }
 
 pub(crate) const MODES: [WriteMode; 3] = [WriteMode::CopyOnWrite, WriteMode::MergeOnRead, WriteMode::Auto];
+
+/// Iceberg tables in a store, listed in memory.
+pub(crate) fn iceberg(store: Arc<dyn ObjectStore>) -> IcebergFormat {
+    let catalog = Arc::new(MemoryCatalog::new("memory://lake house"));
+    IcebergFormat::new(catalog, Warehouse::new(store, "memory://"))
+}
 
 async fn holds(format: impl TableFormat) {
     if let Err(e) = conformance::all(&format).await {
@@ -48,4 +56,19 @@ async fn delta_keeps_the_contract_in_tiny_files_on_disk() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(DurableLocal::new(folder.path()).unwrap());
     holds(DeltaFormat::new(store, Path::from("tables")).with_options(tiny())).await;
+}
+
+#[tokio::test]
+async fn iceberg_keeps_the_contract() {
+    holds(iceberg(Arc::new(InMemory::new()))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn iceberg_keeps_the_contract_in_tiny_files_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    for mode in MODES {
+        let folder = tempfile::tempdir_in(folder.path()).unwrap();
+        let store = Arc::new(DurableLocal::new(folder.path()).unwrap());
+        holds(iceberg(store).with_options(tiny_in(mode))).await;
+    }
 }

@@ -11,7 +11,7 @@ use strandline_table_formats::{
 };
 
 use super::{
-    conformance::{MODES, tiny, tiny_in},
+    conformance::{MODES, iceberg, tiny, tiny_in},
     rows::{KEYS, Row, a_row, batch, cases, check_found, plan, schema, unbatch},
 };
 
@@ -128,6 +128,15 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(6, 16), ..ProptestConfig::default() })]
+
+    #[test]
+    fn iceberg_agrees_with_a_list_of_rows_in_every_write_mode(
+        keys in 0..3_usize,
+        mode in prop::sample::select(&MODES[..]),
+        steps in prop::collection::vec(a_step(), 1..30),
+    ) {
+        run(&iceberg(Arc::new(InMemory::new())).with_options(tiny_in(mode)), KEYS[keys], steps);
+    }
 
     #[test]
     fn delta_agrees_with_a_list_of_rows(keys in 0..3_usize, steps in prop::collection::vec(a_step(), 1..30)) {

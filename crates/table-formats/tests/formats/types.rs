@@ -1,10 +1,11 @@
-//! Delta's types: which are held, exactly; which are refused, by name; and that statistics in the log hide no row.
+//! The formats' types: which are held, exactly; which are refused, by name; and that statistics in the log hide no row.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int8Array, Int64Array,
-    RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray, Float64Array,
+    Int8Array, Int64Array, RecordBatch, StringArray, StructArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
 };
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use arrow_select::concat::concat_batches;
@@ -15,10 +16,11 @@ use strandline_table_formats::{
     TableDefinition, TableFormat, WriterId,
 };
 
-use super::conformance::tiny;
+use super::conformance::{iceberg, tiny};
 
-fn format() -> DeltaFormat {
-    DeltaFormat::new(Arc::new(InMemory::new()), Path::from("lake")).with_options(tiny())
+fn formats() -> [Box<dyn TableFormat>; 2] {
+    let delta = DeltaFormat::new(Arc::new(InMemory::new()), Path::from("lake")).with_options(tiny());
+    [Box::new(delta), Box::new(iceberg(Arc::new(InMemory::new())).with_options(tiny()))]
 }
 
 fn definition(schema: &SchemaRef, key: &str) -> TableDefinition {
@@ -45,7 +47,7 @@ fn at_microseconds(values: Vec<i64>) -> ArrayRef {
 }
 
 #[tokio::test]
-async fn every_type_of_delta_comes_back_exactly() {
+async fn every_type_of_both_comes_back_exactly() {
     let sequence = Fields::from(vec![
         Field::new("at", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), true),
         Field::new("n", DataType::Int64, true),
@@ -55,7 +57,6 @@ async fn every_type_of_delta_comes_back_exactly() {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(Int64Array::from(vec![i64::MIN, i64::MAX]))),
         ("__SEQUENCE_AT", Arc::new(StructArray::new(sequence, parts, None))),
-        ("tiny", Arc::new(Int8Array::from(vec![Some(-1), None]))),
         ("flag", Arc::new(BooleanArray::from(vec![Some(true), None]))),
         ("float", Arc::new(Float64Array::from(vec![f64::NAN, -0.0]))),
         ("day", Arc::new(Date32Array::from(vec![-719_163, 2_932_896]))),
@@ -71,14 +72,23 @@ async fn every_type_of_delta_comes_back_exactly() {
         ),
         ("text", Arc::new(StringArray::from(vec!["\"\u{10ffff}\"", "{\\"]))),
     ];
-    let batch =
-        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap();
-    let format = format();
-    let table = format.create("t", &definition(&batch.schema(), "id")).await.unwrap();
-    insert(table.as_ref(), 1, batch.clone()).await;
-    let snapshot = format.open("t").await.unwrap().unwrap().snapshot().await.unwrap();
-    let back: Vec<_> = snapshot.scan(None).await.unwrap().try_collect().await.unwrap();
-    assert_eq!(concat_batches(&batch.schema(), &back).unwrap(), batch);
+    for format in formats() {
+        let mut columns = columns.clone();
+        if format.name() == "delta" {
+            columns.push(("tiny", Arc::new(Int8Array::from(vec![Some(-1), None]))));
+        } else {
+            let bytes = FixedSizeBinaryArray::try_from_iter([[1_u8, 2, 3], [255, 0, 9]].into_iter()).unwrap();
+            columns.push(("fixed", Arc::new(bytes)));
+            columns.push(("time", Arc::new(Time64MicrosecondArray::from(vec![0, 86_399_999_999]))));
+        }
+        let columns = columns.into_iter().map(|(name, column)| (name, column, true));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        let table = format.create("t", &definition(&batch.schema(), "id")).await.unwrap();
+        insert(table.as_ref(), 1, batch.clone()).await;
+        let snapshot = format.open("t").await.unwrap().unwrap().snapshot().await.unwrap();
+        let back: Vec<_> = snapshot.scan(None).await.unwrap().try_collect().await.unwrap();
+        assert_eq!(concat_batches(&batch.schema(), &back).unwrap(), batch, "{}", format.name());
+    }
 }
 
 #[tokio::test]
@@ -110,21 +120,26 @@ async fn no_statistic_hides_a_row() {
         [f64::NAN, f64::INFINITY, 0.0, 1.5].map(|d| Arc::new(Float64Array::from(vec![d])) as ArrayRef);
     for values in [times, texts, days.to_vec(), money.to_vec(), floats.to_vec()] {
         let schema = Arc::new(Schema::new(vec![Field::new("key", values[0].data_type().clone(), true)]));
-        let format = format();
-        let table = format.create("t", &definition(&schema, "key")).await.unwrap();
-        for (number, value) in (1..).zip(&values) {
-            let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(value)]).unwrap();
-            insert(table.as_ref(), number, batch).await;
+        for format in formats() {
+            hides_no_row(format.as_ref(), &schema, &values).await;
         }
-        // Statistics are read from the log again.
-        let table = format.open("t").await.unwrap().unwrap();
-        let snapshot = table.snapshot().await.unwrap();
-        for value in &values {
-            let keys = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(value)]).unwrap();
-            let plan = LookupPlan { keys: Some(keys), columns: None, bound: None };
-            let found: Vec<_> = snapshot.lookup(&plan).await.unwrap().try_collect().await.unwrap();
-            assert_eq!(found.iter().map(|r| r.batch.num_rows()).sum::<usize>(), 1, "{value:?}");
-        }
+    }
+}
+
+async fn hides_no_row(format: &dyn TableFormat, schema: &SchemaRef, values: &[ArrayRef]) {
+    let table = format.create("t", &definition(schema, "key")).await.unwrap();
+    for (number, value) in (1..).zip(values) {
+        let batch = RecordBatch::try_new(Arc::clone(schema), vec![Arc::clone(value)]).unwrap();
+        insert(table.as_ref(), number, batch).await;
+    }
+    // Statistics are read from the log again.
+    let table = format.open("t").await.unwrap().unwrap();
+    let snapshot = table.snapshot().await.unwrap();
+    for value in values {
+        let keys = RecordBatch::try_new(Arc::clone(schema), vec![Arc::clone(value)]).unwrap();
+        let plan = LookupPlan { keys: Some(keys), columns: None, bound: None };
+        let found: Vec<_> = snapshot.lookup(&plan).await.unwrap().try_collect().await.unwrap();
+        assert_eq!(found.iter().map(|r| r.batch.num_rows()).sum::<usize>(), 1, "{value:?}");
     }
 }
 
@@ -140,7 +155,7 @@ async fn other_types_are_refused_by_name() {
         DataType::Null,
         DataType::Decimal256(40, 2),
         DataType::Decimal128(10, -2),
-        DataType::Time64(TimeUnit::Microsecond),
+        DataType::Time64(TimeUnit::Nanosecond),
         DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
         timestamp(TimeUnit::Nanosecond, None),
         timestamp(TimeUnit::Millisecond, Some("UTC")),
@@ -150,12 +165,13 @@ async fn other_types_are_refused_by_name() {
     ] {
         let fields = vec![Field::new("id", DataType::Int64, true), Field::new("odd", refused.clone(), true)];
         let schema = Arc::new(Schema::new(fields));
-        let format = format();
-        let error = format.check_schema(&schema).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "{refused}");
-        assert!(error.to_string().contains("odd") && error.to_string().contains("Delta"), "{error}");
-        let created = format.create("t", &definition(&schema, "id")).await;
-        assert_eq!(created.unwrap_err().kind(), ErrorKind::Unsupported);
-        assert!(format.list().await.unwrap().is_empty());
+        for (format, name) in formats().into_iter().zip(["Delta", "Iceberg"]) {
+            let error = format.check_schema(&schema).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{refused}");
+            assert!(error.to_string().contains("odd") && error.to_string().contains(name), "{error}");
+            let created = format.create("t", &definition(&schema, "id")).await;
+            assert_eq!(created.unwrap_err().kind(), ErrorKind::Unsupported);
+            assert!(format.list().await.unwrap().is_empty());
+        }
     }
 }
