@@ -13,6 +13,7 @@ mod history;
 mod manifest;
 mod marks;
 mod metadata;
+mod names;
 mod position_deletes;
 mod schema;
 pub mod storage;

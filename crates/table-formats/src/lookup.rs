@@ -39,6 +39,8 @@ pub(crate) struct Candidate {
 pub(crate) struct Lookup {
     /// `None` when every key is wanted.
     index: Option<KeyIndex>,
+    /// Columns of the table.
+    table: SchemaRef,
     key_names: Vec<String>,
     key_schema: SchemaRef,
     /// Columns of the result.
@@ -86,6 +88,7 @@ impl Lookup {
         }
         Ok(Self {
             index,
+            table: Arc::clone(schema),
             key_names,
             key_schema,
             output,
@@ -129,7 +132,7 @@ impl Lookup {
         let opened = stream::iter(files).map(move |file| {
             let (lookup, readers) = (Arc::clone(&lookup), Arc::clone(&readers));
             async move {
-                let reader = readers.open(file.path.clone(), file.size).await?;
+                let reader = readers.open(file.path.clone(), file.size).await?.named_by(&lookup.table);
                 let groups = lookup.groups(&reader)?;
                 let tasks: Vec<_> = groups
                     .chunks(GROUPS_PER_TASK)

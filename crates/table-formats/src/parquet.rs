@@ -1,6 +1,7 @@
 //! Parquet files, for every format: written with statistics and small row groups, read by row group and position.
 
 mod input;
+mod numbers;
 mod reader;
 mod stats;
 mod text;

@@ -20,6 +20,7 @@ use super::{
     files, manifest,
     manifest::{Known, Manifest},
     marks::{MARKS, Marks},
+    names,
     position_deletes::Deletes,
     schema,
 };
@@ -190,7 +191,11 @@ impl IcebergMetadata {
         let metadata = Arc::clone(&state.loaded.metadata);
         check_readable(&metadata)?;
         let fields = Arc::clone(state.schema()?);
-        let columns = schema::to_arrow(&fields)?;
+        let columns = if names::moved(&state, &fields)? {
+            schema::with_column_numbers(&fields)?
+        } else {
+            schema::to_arrow(&fields)?
+        };
         let same = known.filter(|known| known.schema == columns);
         let known = same.iter().flat_map(|known| known.files.iter());
         let known = known.map(|file| (file.path.as_str(), file)).collect();

@@ -30,6 +30,16 @@ pub(super) fn with_numbers(schema: &IcebergSchema) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new(fields(schema.as_struct().fields(), true)?)))
 }
 
+/// The Arrow schema of a table's columns, each with its number, but not the fields within.
+pub(super) fn with_column_numbers(schema: &IcebergSchema) -> Result<SchemaRef> {
+    let columns = to_arrow(schema)?;
+    let numbered = columns.fields().iter().zip(schema.as_struct().fields()).map(|(column, field)| {
+        let number = (PARQUET_FIELD_ID_META_KEY.to_owned(), field.id.to_string());
+        column.as_ref().clone().with_metadata(HashMap::from([number]))
+    });
+    Ok(Arc::new(Schema::new(numbered.collect::<Vec<_>>())))
+}
+
 fn fields(fields: &[Arc<NestedField>], numbered: bool) -> Result<Fields> {
     fields.iter().map(|field| Ok(Arc::new(self::field(field, &field.name, numbered)?))).collect()
 }

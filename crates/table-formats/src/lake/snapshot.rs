@@ -40,14 +40,11 @@ impl Files {
         schema: SchemaRef,
     ) -> Result<BatchStream> {
         let reader = self.readers.open(file_path(self.metadata.root(), &file.path)?, file.size).await?;
+        let reader = reader.named_by(&schema);
         if file.constants.is_empty() {
             return Ok(rows::live_rows(&reader, deleted, &schema)?.boxed());
         }
-        // The columns that the file itself has, or lacks: a column that every row has a value of may allow no NULL, not even
-        // until the value is there.
-        let is_own = |field: &&FieldRef| !file.constants.contains_key(field.name());
-        let own: Vec<FieldRef> = schema.fields().iter().filter(is_own).cloned().collect();
-        let rows = rows::live_rows(&reader, deleted, &Arc::new(Schema::new(own)))?;
+        let rows = rows::live_rows(&reader, deleted, &own_columns(&file, &schema))?;
         Ok(rows.map(move |batch| with_constants(&batch?, &file, &schema)).boxed())
     }
 
@@ -59,6 +56,7 @@ impl Files {
         schema: SchemaRef,
     ) -> Result<BatchStream> {
         let reader = self.readers.open(file_path(self.metadata.root(), &file.path)?, file.size).await?;
+        let reader = reader.named_by(&schema);
         let total = usize::try_from(reader.rows()).unwrap_or(usize::MAX);
         let ranges = positions.iter().filter_map(|at| usize::try_from(at).ok()).map(|at| at..at + 1);
         let read = Read {
@@ -66,11 +64,12 @@ impl Files {
             groups: None,
             selection: Some(RowSelection::from_consecutive_ranges(ranges, total)),
         };
-        let rows = reader.read(read)?.map(move |batch| adapt(&batch?, &schema));
+        let rows = reader.read(read)?;
         if file.constants.is_empty() {
-            return Ok(rows.boxed());
+            return Ok(rows.map(move |batch| adapt(&batch?, &schema)).boxed());
         }
-        Ok(rows.map(move |batch| with_constants(&batch?, &file)).boxed())
+        let own = own_columns(&file, &schema);
+        Ok(rows.map(move |batch| with_constants(&adapt(&batch?, &own)?, &file, &schema)).boxed())
     }
 
     /// Which rows of a file don't count.
@@ -92,6 +91,14 @@ impl Files {
         });
         rows::chained(opens.collect::<Vec<_>>())
     }
+}
+
+/// The columns that a file itself has, or lacks: a column that every row has a value of may allow no NULL, not even until
+/// the value is there.
+fn own_columns(file: &DataFile, schema: &SchemaRef) -> SchemaRef {
+    let is_own = |field: &&FieldRef| !file.constants.contains_key(field.name());
+    let own: Vec<FieldRef> = schema.fields().iter().filter(is_own).cloned().collect();
+    Arc::new(Schema::new(own))
 }
 
 /// Rows with the columns that their file left out, in a schema.

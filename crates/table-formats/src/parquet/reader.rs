@@ -7,7 +7,7 @@ use std::{
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::SchemaRef;
-use futures::{Stream, TryStreamExt};
+use futures::{Stream, StreamExt};
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use parquet::{
     arrow::{
@@ -17,7 +17,7 @@ use parquet::{
     file::metadata::PageIndexPolicy,
 };
 
-use super::{input::Input, stats};
+use super::{input::Input, numbers, stats};
 use crate::{
     contract::Result,
     error::{Error, ErrorKind},
@@ -66,6 +66,8 @@ pub(crate) struct FileReader {
     path: Path,
     size: u64,
     footer: ArrowReaderMetadata,
+    /// Its columns under the names that its table has for them, where they differ.
+    names: Option<SchemaRef>,
 }
 
 /// What to read of a file.
@@ -114,7 +116,7 @@ impl Readers {
             Some(footer) => footer,
             None => self.load(&path, size).await.map_err(|e| e.with("file", &path))?,
         };
-        Ok(FileReader { store: Arc::clone(&self.store), path, size, footer })
+        Ok(FileReader { store: Arc::clone(&self.store), path, size, footer, names: None })
     }
 
     async fn load(&self, path: &Path, size: u64) -> Result<ArrowReaderMetadata> {
@@ -146,7 +148,13 @@ impl Readers {
 impl FileReader {
     /// Columns that the file has.
     pub(crate) fn schema(&self) -> &SchemaRef {
-        self.footer.schema()
+        self.names.as_ref().unwrap_or_else(|| self.footer.schema())
+    }
+
+    /// The same file in a table's columns: by the numbers of fields, where the table's schema has them.
+    pub(crate) fn named_by(mut self, table: &SchemaRef) -> Self {
+        self.names = numbers::renamed(self.footer.schema(), table);
+        self
     }
 
     /// Rows of each row group.
@@ -218,7 +226,14 @@ impl FileReader {
             builder = builder.with_row_selection(selection);
         }
         let path = self.path.clone();
-        Ok(builder.build()?.map_err(move |e| Error::from(e).with("file", &path)))
+        let names = self.names.clone().map(|names| (Arc::clone(self.footer.schema()), names));
+        Ok(builder.build()?.map(move |batch| {
+            let batch = batch.map_err(|e| Error::from(e).with("file", &path))?;
+            match &names {
+                None => Ok(batch),
+                Some((file, names)) => numbers::rename(&batch, file, names),
+            }
+        }))
     }
 }
 

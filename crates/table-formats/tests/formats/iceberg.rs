@@ -595,3 +595,30 @@ async fn altered_manifests_and_metadata_are_errors() {
     }
     assert_eq!(read(format.open("t").await.unwrap().unwrap().as_ref()).await.len(), 300);
 }
+
+#[tokio::test]
+async fn columns_that_others_renamed_or_replaced_are_read_by_their_numbers() {
+    let lake = Lake::new();
+    let format = lake.format(WriteMode::MergeOnRead);
+    let table = format.create("t", &definition()).await.unwrap();
+    commit(table.as_ref(), append(rows(0..400, 7)), &stamp("f", 1)).await;
+    // `value` is called `old`, and another column is called `value`.
+    let mut new = fields(&lake.metadata().await.as_ref().clone(), |field| {
+        let name = if field.name == "value" { "old" } else { &field.name };
+        Some(NestedField { name: name.to_owned(), ..field.clone() })
+    });
+    let long = iceberg::spec::Type::Primitive(iceberg::spec::PrimitiveType::Long);
+    new.insert(1, Arc::new(NestedField::optional(3, "value", long)));
+    with_fields(&lake, new).await;
+    assert_eq!(read(table.as_ref()).await, (0..400).map(|key| (key, None)).collect());
+    update(table.as_ref(), (0..400).step_by(100), 9, 2).await;
+    let mut expected: BTreeMap<_, _> = (0..400).map(|key| (key, None)).collect();
+    expected.extend((0..400).step_by(100).map(|key| (key, Some(9))));
+    let table = format.open("t").await.unwrap().unwrap();
+    assert_eq!(read(table.as_ref()).await, expected);
+    let snapshot = table.snapshot().await.unwrap();
+    let old: Vec<_> = snapshot.scan(Some(&["old".into()])).await.unwrap().try_collect().await.unwrap();
+    let sevens =
+        old.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().iter().flatten().collect::<Vec<_>>());
+    assert_eq!(sevens.filter(|value| *value == 7).count(), 396);
+}
