@@ -4,16 +4,23 @@
 //! the batch, `strandline/state` with the state version, `strandline/epoch` with the epoch. The property
 //! `strandline.writers` lists the writers, so that opening a table needs no search for them.
 
+mod actions;
+mod crc32;
 mod deletion_vector;
 mod error;
+mod features;
 mod file;
 mod folder;
+mod head;
 mod history;
+mod log;
+mod mask;
 mod metadata;
 mod protocol;
 mod schema;
 mod stamp;
 mod stats;
+mod z85;
 
 pub use metadata::DeltaMetadata;
 
@@ -74,6 +81,16 @@ impl DeltaFormat {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         Ok(folder)
+    }
+
+    /// A table's files and metadata, below what a flow sees of it. Nothing is read yet, not even whether it exists.
+    ///
+    /// # Errors
+    /// `Invalid` for a name that no table can have.
+    pub fn metadata(&self, name: &str) -> Result<DeltaMetadata> {
+        let folder = self.folder(name)?;
+        let log = self.log(&folder)?;
+        Ok(DeltaMetadata::new(Arc::clone(&self.store), folder, log))
     }
 
     fn log(&self, folder: &Path) -> Result<LogStoreRef> {

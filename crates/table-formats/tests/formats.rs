@@ -13,6 +13,15 @@ mod conformance;
 #[path = "formats/cost.rs"]
 mod cost;
 #[cfg(test)]
+#[path = "formats/delta.rs"]
+mod delta;
+#[cfg(test)]
+#[path = "formats/delta_expiry.rs"]
+mod delta_expiry;
+#[cfg(test)]
+#[path = "formats/delta_masks.rs"]
+mod delta_masks;
+#[cfg(test)]
 #[path = "formats/fault.rs"]
 mod fault;
 #[cfg(test)]

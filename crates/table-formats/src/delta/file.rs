@@ -9,11 +9,11 @@ use deltalake_core::kernel::{
     Add, AddCDCFile, DeletionVectorDescriptor, LogicalFileView, Remove, StorageType,
 };
 
-use super::{deletion_vector, stats};
+use super::{deletion_vector, stats, z85};
 use crate::{
     contract::Result,
     error::{Error, ErrorKind},
-    metadata::{DataFile, DeletedPlace, DeletedRows},
+    metadata::{ColumnStats, DataFile, DeletedPlace, DeletedRows},
 };
 
 /// Where nobody says how many rows a file has: bytes of one row.
@@ -77,20 +77,44 @@ impl From<AddCDCFile> for Named {
 }
 
 impl Named {
-    /// A file of a table that this adapter maintains.
-    pub(super) fn ours(self, schema: &SchemaRef) -> Result<DataFile> {
-        if self.deletions.is_some() {
-            return Err(super::metadata::unsupported("deletion vectors"));
-        }
-        let (rows, stats) = match &self.stats {
+    /// A file of a table that this adapter maintains, and whether the log says how many rows it has.
+    pub(super) fn ours(self, schema: &SchemaRef) -> Result<(DataFile, bool)> {
+        let (rows, mut stats) = match &self.stats {
             Some(json) => stats::from_json(json, schema).map_err(|e| e.with("file", &self.path))?,
             None => (None, BTreeMap::new()),
         };
-        let rows = rows.ok_or_else(|| {
-            super::metadata::unsupported("files without statistics").with("file", &self.path)
-        })?;
-        let size = self.bytes().unwrap_or(0);
-        Ok(DataFile { path: self.path, size, rows, stats, constants: Arc::default(), deleted: None })
+        let constants = self.constants(schema)?;
+        for (name, value) in &constants {
+            let nulls = if value.is_null(0) { rows } else { Some(0) };
+            let bound = value.is_valid(0).then(|| Arc::clone(value));
+            stats.insert(name.clone(), ColumnStats { min: bound.clone(), max: bound, nulls });
+        }
+        let file = DataFile {
+            size: self.bytes().unwrap_or(0),
+            rows: rows.unwrap_or(0),
+            stats,
+            constants: Arc::new(constants),
+            deleted: self.deleted()?,
+            path: self.path,
+        };
+        Ok((file, rows.is_some()))
+    }
+
+    /// Which rows of the file don't count.
+    pub(super) fn deleted(&self) -> Result<Option<Arc<DeletedRows>>> {
+        Ok(self.deletions.as_ref().map(deleted).transpose()?.map(Arc::new))
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn constants(&self, schema: &SchemaRef) -> Result<BTreeMap<String, ArrayRef>> {
+        self.partition
+            .iter()
+            .filter_map(|(name, value)| Some((name, value, schema.field_with_name(name).ok()?)))
+            .map(|(name, value, field)| Ok((name.clone(), constant(value.as_deref(), field)?)))
+            .collect()
     }
 
     /// A file of anybody's table, to read. `size` is asked for where the log does not say it; a file that is gone has none.
@@ -100,19 +124,14 @@ impl Named {
             Some(json) => stats::from_json(json, schema).map_err(|e| e.with("file", &self.path))?.0,
             None => None,
         };
-        let constants = self
-            .partition
-            .iter()
-            .filter_map(|(name, value)| Some((name, value, schema.field_with_name(name).ok()?)))
-            .map(|(name, value, field)| Ok((name.clone(), constant(value.as_deref(), field)?)))
-            .collect::<Result<_>>()?;
+        let (constants, deleted) = (self.constants(schema)?, self.deleted()?);
         Ok(DataFile {
             path: self.path,
             size,
             rows: rows.unwrap_or(size / ROW_BYTES + 1),
             stats: BTreeMap::new(),
             constants: Arc::new(constants),
-            deleted: self.deletions.as_ref().map(deleted).transpose()?.map(Arc::new),
+            deleted,
         })
     }
 
@@ -138,7 +157,7 @@ fn constant(text: Option<&str>, field: &arrow_schema::Field) -> Result<ArrayRef>
 fn deleted(descriptor: &DeletionVectorDescriptor) -> Result<DeletedRows> {
     let text = &descriptor.path_or_inline_dv;
     let place = match descriptor.storage_type {
-        StorageType::Inline => DeletedPlace::Inline(deletion_vector::decoded(text)?),
+        StorageType::Inline => DeletedPlace::Inline(z85::decoded(text)?),
         StorageType::UuidRelativePath => DeletedPlace::File {
             path: deletion_vector::relative_path(text)?,
             offset: descriptor.offset.and_then(|offset| u64::try_from(offset).ok()).unwrap_or(1),
@@ -150,4 +169,35 @@ fn deleted(descriptor: &DeletionVectorDescriptor) -> Result<DeletedRows> {
         }
     };
     Ok(DeletedRows { count: u64::try_from(descriptor.cardinality).ok(), places: vec![place] })
+}
+
+/// How the log names which rows of a file don't count.
+pub(super) fn descriptor(deleted: &DeletedRows) -> Result<DeletionVectorDescriptor> {
+    let [place] = deleted.places.as_slice() else {
+        let message = "a file of a Delta table has one deletion vector at most";
+        return Err(Error::new(ErrorKind::Internal, message));
+    };
+    let too_great =
+        |what: &str| Error::new(ErrorKind::Unsupported, format!("a deletion vector's {what} is too great"));
+    let number = |n: u64, what: &str| i32::try_from(n).map_err(|_| too_great(what));
+    let count = deleted
+        .count
+        .and_then(|count| i64::try_from(count).ok())
+        .ok_or_else(|| too_great("number of rows"))?;
+    Ok(match place {
+        DeletedPlace::Inline(bytes) => DeletionVectorDescriptor {
+            storage_type: StorageType::Inline,
+            path_or_inline_dv: z85::encoded(bytes),
+            offset: None,
+            size_in_bytes: number(deletion_vector::plain_size(bytes) as u64, "size")?,
+            cardinality: count,
+        },
+        DeletedPlace::File { path, offset, size } => DeletionVectorDescriptor {
+            storage_type: StorageType::UuidRelativePath,
+            path_or_inline_dv: deletion_vector::path_text(path)?,
+            offset: Some(number(*offset, "place")?),
+            size_in_bytes: number(*size, "size")?,
+            cardinality: count,
+        },
+    })
 }

@@ -59,7 +59,7 @@ impl DeltaMetadata {
         Ok(commits)
     }
 
-    async fn entry(&self, version: u64) -> Result<Vec<Action>> {
+    pub(super) async fn entry(&self, version: u64) -> Result<Vec<Action>> {
         let entry = self.log.read_commit_entry(version).await;
         let entry = entry.map_err(|e| error::of(e, "a log entry can't be read"))?.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("the log of version {version} is not retained"))

@@ -1,7 +1,7 @@
-//! Which protocol does a table need for columns that it gets later?
+//! Which protocol does a table need for what it gets later?
 //!
-//! A table is created with what its first columns need. A commit that brings others says in the same log entry what a
-//! reader must understand from now on; nothing is ever taken back.
+//! A table is created with what its first columns and properties need. A commit that brings more says in the same log entry
+//! what readers and writers must understand from now on; nothing is ever taken back.
 
 use std::collections::BTreeSet;
 
@@ -15,43 +15,96 @@ use crate::{
 };
 
 /// Feature of columns with a time of day that has no time zone.
-const LOCAL_TIME: &str = "timestampNtz";
-/// Writer feature that every writer of version 2 and above has, and that is lost when features are listed without it.
-const APPEND_ONLY: &str = "appendOnly";
+pub(super) const LOCAL_TIME: &str = "timestampNtz";
+/// Feature of rows that are marked as deleted beside their file.
+pub(super) const VECTORS: &str = "deletionVectors";
+/// Feature of recorded changes.
+pub(super) const CHANGES: &str = "changeDataFeed";
+/// Version from which readers and writers find features by name.
+const NAMED: (i32, i32) = (3, 7);
 
-/// The protocol for these columns, unless the table has it already.
-pub(super) fn upgraded(now: &Protocol, schema: &SchemaRef) -> Result<Option<Protocol>> {
-    let needs = schema.fields().iter().any(|field| schema::holds_local_time(field.data_type()));
-    let names = |features: Option<&[_]>| -> BTreeSet<String> {
-        features.unwrap_or_default().iter().map(text).collect()
-    };
-    let (mut reader, mut writer) = (names(now.reader_features()), names(now.writer_features()));
-    if !needs || (reader.contains(LOCAL_TIME) && writer.contains(LOCAL_TIME)) {
+/// What a table needs.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// Columns without a time zone.
+    pub(super) local_time: bool,
+    /// Deletion vectors.
+    pub(super) vectors: bool,
+    /// Recorded changes.
+    pub(super) changes: bool,
+}
+
+impl Needs {
+    /// What columns need.
+    pub(super) fn of(schema: &SchemaRef) -> Self {
+        let local_time = schema.fields().iter().any(|field| schema::holds_local_time(field.data_type()));
+        Self { local_time, ..Self::default() }
+    }
+}
+
+/// Names of the features that a table has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Features {
+    pub(super) reader: BTreeSet<String>,
+    pub(super) writer: BTreeSet<String>,
+}
+
+impl Features {
+    /// Those of a protocol: the ones that it names, or that its versions stand for. Source: the Delta protocol, "Requirements
+    /// for Writers" and "Table Features".
+    pub(super) fn of(protocol: &Protocol) -> Self {
+        let names = |features: Option<&[_]>| features.unwrap_or_default().iter().map(text).collect();
+        let (mut reader, mut writer): (BTreeSet<_>, BTreeSet<_>) =
+            (names(protocol.reader_features()), names(protocol.writer_features()));
+        if protocol.min_reader_version() == 2 {
+            reader.insert("columnMapping".to_owned());
+        }
+        let implied = [
+            (2, ["appendOnly", "invariants"].as_slice()),
+            (3, &["checkConstraints"]),
+            (4, &[CHANGES, "generatedColumns"]),
+            (5, &["columnMapping"]),
+            (6, &["identityColumns"]),
+        ];
+        let version = protocol.min_writer_version();
+        if version < NAMED.1 {
+            let implied = implied.into_iter().filter(|(from, _)| *from <= version);
+            writer.extend(implied.flat_map(|(_, names)| names.iter().map(|name| (*name).to_owned())));
+        }
+        Self { reader, writer }
+    }
+}
+
+/// The protocol with what a table needs, unless it has it already.
+pub(super) fn upgraded(now: &Protocol, needs: &Needs) -> Result<Option<Protocol>> {
+    let known = Features::of(now);
+    let mut all = known.clone();
+    for (name, _) in [(LOCAL_TIME, needs.local_time), (VECTORS, needs.vectors)].iter().filter(|(_, is)| *is) {
+        all.reader.insert((*name).to_owned());
+        all.writer.insert((*name).to_owned());
+    }
+    if needs.changes {
+        all.writer.insert(CHANGES.to_owned());
+    }
+    if all == known {
         return Ok(None);
     }
-    if now.min_writer_version() > 2 && now.writer_features().is_none() {
-        // What an older version implies would have to be listed, and this adapter maintains none of it.
-        let message = format!(
-            "a table of writer version {} can't get columns without a time zone",
-            now.min_writer_version()
-        );
-        return Err(Error::new(ErrorKind::Unsupported, format!("{message}; use microseconds in UTC")));
-    }
-    if now.writer_features().is_none() && now.min_writer_version() == 2 {
-        writer.insert(APPEND_ONLY.to_owned());
-    }
-    reader.insert(LOCAL_TIME.to_owned());
-    writer.insert(LOCAL_TIME.to_owned());
-    let protocol = serde_json::json!({
-        "minReaderVersion": 3,
-        "minWriterVersion": 7,
-        "readerFeatures": reader,
-        "writerFeatures": writer,
+    // What readers must know has to be known to writers too.
+    all.writer.extend(all.reader.iter().cloned());
+    named(&all.reader, &all.writer).map(Some)
+}
+
+/// A protocol by the names of its features.
+pub(super) fn named(reader: &BTreeSet<String>, writer: &BTreeSet<String>) -> Result<Protocol> {
+    let mut protocol = serde_json::json!({
+        "minReaderVersion": 1, "minWriterVersion": NAMED.1, "writerFeatures": writer,
     });
-    let protocol = serde_json::from_value(protocol);
-    Ok(Some(
-        protocol.map_err(|e| Error::new(ErrorKind::Internal, "the protocol can't be changed").because(e))?,
-    ))
+    if let Some(fields) = protocol.as_object_mut().filter(|_| !reader.is_empty()) {
+        fields.insert("minReaderVersion".to_owned(), NAMED.0.into());
+        fields.insert("readerFeatures".to_owned(), reader.iter().map(String::as_str).collect());
+    }
+    serde_json::from_value(protocol)
+        .map_err(|e| Error::new(ErrorKind::Internal, "the protocol can't be changed").because(e))
 }
 
 fn text(feature: impl AsRef<str>) -> String {

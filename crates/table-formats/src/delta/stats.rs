@@ -36,13 +36,35 @@ pub(super) fn to_json(file: &DataFile, schema: &SchemaRef, keys: &[String]) -> R
         max.extend(high.map(|v| format!("{name}:{v}")));
         nulls.extend(stats.nulls.map(|v| format!("{name}:{v}")));
     }
+    // Rows that are deleted beside the file are still counted, and may be the ones at the bounds.
+    let wide = if file.deleted.is_some() { r#","tightBounds":false"# } else { "" };
     Ok(format!(
-        r#"{{"numRecords":{},"minValues":{{{}}},"maxValues":{{{}}},"nullCount":{{{}}}}}"#,
+        r#"{{"numRecords":{},"minValues":{{{}}},"maxValues":{{{}}},"nullCount":{{{}}}{wide}}}"#,
         file.rows,
         min.join(","),
         max.join(","),
         nulls.join(",")
     ))
+}
+
+/// The statistics of a file, as its writer gave them, after rows were deleted beside it; `None` when they don't say how many
+/// rows it has. They are not written anew: numbers may have more digits than are read here.
+pub(super) fn widened(json: &str) -> Option<String> {
+    const TIGHT: &str = r#""tightBounds":true"#;
+    const WIDE: &str = r#""tightBounds":false"#;
+    let is_wide = |json: &str| -> Option<bool> {
+        let stats: Value = serde_json::from_str(json).ok()?;
+        stats.get("numRecords").and_then(Value::as_u64)?;
+        Some(stats.get("tightBounds").is_some_and(|tight| tight == &Value::from(false)))
+    };
+    if is_wide(json)? {
+        return Some(json.to_owned());
+    }
+    let new = match json.rfind(TIGHT) {
+        Some(at) => format!("{}{WIDE}{}", json.get(..at)?, json.get(at + TIGHT.len()..)?),
+        None => format!("{{{WIDE},{}", json.trim_start().strip_prefix('{')?),
+    };
+    is_wide(&new)?.then_some(new)
 }
 
 /// A bound as JSON; `None` for types whose bounds Delta does not have, or that JSON does not hold.
@@ -128,4 +150,29 @@ fn bound(value: &Value, field: &Field, up: bool) -> Result<Option<ArrayRef>> {
         return Ok(Some(Arc::new(above)));
     }
     Ok(Some(read))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_of_others_get_wide_without_being_altered_else() {
+        let digits = r#""maxValues":{"d":12345678901234567890.123456789}"#;
+        let wide = |json: &str| widened(json).unwrap();
+        assert_eq!(
+            wide(&format!(r#"{{"numRecords":3,{digits},"tightBounds":true}}"#)),
+            format!(r#"{{"numRecords":3,{digits},"tightBounds":false}}"#)
+        );
+        let none = wide(&format!(r#" {{"numRecords":3,{digits}}}"#));
+        assert_eq!(none, format!(r#"{{"tightBounds":false,"numRecords":3,{digits}}}"#));
+        assert_eq!(wide(&none), none);
+        // A column may have any name, and no number of rows is no statistics.
+        assert_eq!(
+            widened(r#"{"tightBounds":true,"numRecords":1,"maxValues":{"a":"\"tightBounds\":true"}}"#),
+            None
+        );
+        assert_eq!(widened(r#"{"maxValues":{}}"#), None);
+        assert_eq!(widened("no json"), None);
+    }
 }
