@@ -6,6 +6,7 @@ mod append;
 mod changes;
 mod commit;
 mod diff;
+mod feed;
 mod mode;
 mod plan;
 mod rewrite;

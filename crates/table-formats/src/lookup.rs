@@ -1,6 +1,6 @@
 //! Rows of given keys, or of all, in Parquet files: prune, read key columns, match, and only then read the rest where it matched.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_ord::ord::make_comparator;
@@ -18,7 +18,7 @@ use crate::{
     metadata::ColumnStats,
     parquet::{FileReader, Read, Readers},
     rows::{self, Positions},
-    schema::{adapt, projected},
+    schema::{adapt, completed, projected},
 };
 
 /// A file to look into.
@@ -32,6 +32,8 @@ pub(crate) struct Candidate {
     pub(crate) size: u64,
     /// Rows of it that don't count any more.
     pub(crate) deleted: Option<Arc<RoaringBitmap>>,
+    /// Columns that it leaves out, of one value.
+    pub(crate) constants: Arc<BTreeMap<String, ArrayRef>>,
 }
 
 /// A lookup, prepared once and run on every file.
@@ -182,7 +184,7 @@ impl Lookup {
         let mut selected = Vec::new();
         let mut offset = 0;
         while let Some(batch) = batches.next().await {
-            let batch = adapt(&batch?, &self.first)?;
+            let batch = completed(&batch?, &self.first, &file.constants)?;
             let positions = places.next(batch.num_rows())?;
             let hits = self.hits(&batch, &positions, file.deleted.as_deref())?;
             if self.one_pass {
@@ -228,7 +230,7 @@ impl Lookup {
             })?;
             left = after;
             let ids = rows::ids(file.ordinal, these.iter().map(|(_, position)| *position));
-            found.push(Rows { batch: adapt(&batch, &self.output)?, ids });
+            found.push(Rows { batch: completed(&batch, &self.output, &file.constants)?, ids });
         }
         if left.is_empty() {
             return Ok(found);

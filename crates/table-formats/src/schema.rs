@@ -1,10 +1,11 @@
 //! Whether rows fit a table, how a table widens, and how rows of an older schema become rows of a newer one.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_select::take::take;
 use strandline_cdc_core::{widened_rows, wider};
 
 use crate::{
@@ -125,6 +126,25 @@ pub(crate) fn adapt(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBat
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
         .map_err(|e| Error::new(ErrorKind::Invalid, "rows do not fit the table").because(e))
+}
+
+/// Rows in another schema, with the columns that have one value in all of them: each in an array of one.
+pub(crate) fn completed(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+    constants: &BTreeMap<String, ArrayRef>,
+) -> Result<RecordBatch> {
+    if constants.is_empty() {
+        return adapt(batch, schema);
+    }
+    let every_row = UInt32Array::from(vec![0; batch.num_rows()]);
+    let columns = schema.fields().iter().map(|field| match constants.get(field.name()) {
+        Some(value) => Ok(take(value, &every_row, None)?),
+        None => column(batch, field),
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns.collect::<Result<_>>()?, &options)
+        .map_err(|e| Error::new(ErrorKind::Corrupt, "rows do not fit the table").because(e))
 }
 
 fn column(batch: &RecordBatch, field: &Field) -> Result<ArrayRef> {

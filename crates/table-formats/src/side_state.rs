@@ -156,6 +156,7 @@ impl StateSnapshot {
             path: self.path(file),
             size: file.size,
             deleted: (!file.deleted.is_empty()).then(|| Arc::clone(&file.deleted)),
+            constants: Arc::default(),
         });
         Ok(lookup.run(Arc::clone(&self.readers), candidates.collect()))
     }

@@ -19,8 +19,17 @@ mod delta;
 #[path = "formats/delta_expiry.rs"]
 mod delta_expiry;
 #[cfg(test)]
+#[path = "formats/delta_features.rs"]
+mod delta_features;
+#[cfg(test)]
+#[path = "formats/delta_feed.rs"]
+mod delta_feed;
+#[cfg(test)]
 #[path = "formats/delta_masks.rs"]
 mod delta_masks;
+#[cfg(test)]
+#[path = "formats/delta_others.rs"]
+mod delta_others;
 #[cfg(test)]
 #[path = "formats/fault.rs"]
 mod fault;

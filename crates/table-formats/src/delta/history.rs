@@ -10,12 +10,7 @@ use deltalake_core::{
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::ObjectStoreExt;
 
-use super::{
-    error,
-    file::Named,
-    metadata::{DeltaMetadata, state_of},
-    schema,
-};
+use super::{error, file::Named, head::state_of, metadata::DeltaMetadata, schema};
 use crate::{
     contract::{Result, TableVersion},
     error::{Error, ErrorKind},

@@ -24,11 +24,16 @@ const FILE_BYTES: usize = 256 << 20;
 
 /// Refuses a table whose owner wants no deletion vectors.
 pub(super) fn check(head: &TableHead) -> Result<()> {
-    if head.properties.get(ENABLED).is_none_or(|value| value.eq_ignore_ascii_case("true")) {
+    if is_on(head) || !head.properties.contains_key(ENABLED) {
         return Ok(());
     }
     let message = format!("the table's property `{ENABLED}` is not true");
     Err(Error::new(ErrorKind::Unsupported, message))
+}
+
+/// Whether the table has deletion vectors, or allows them.
+pub(super) fn is_on(head: &TableHead) -> bool {
+    head.properties.get(ENABLED).is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
 /// A file of deletion vectors that is not written yet.

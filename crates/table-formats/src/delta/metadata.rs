@@ -257,6 +257,11 @@ impl TableMetadata for DeltaMetadata {
         mask::check(head)
     }
 
+    fn masks_unasked(&self, head: &TableHead) -> bool {
+        // Several readers refuse a table with the feature, whether it has deletion vectors or not.
+        mask::is_on(head)
+    }
+
     async fn mask(&self, base: &TableHead, masks: Vec<Mask>) -> Result<Vec<DataFile>> {
         mask::check(base)?;
         self.masked(masks).await

@@ -25,7 +25,8 @@ const INDEXED: usize = 32;
 pub(super) fn to_json(file: &DataFile, schema: &SchemaRef, keys: &[String]) -> Result<String> {
     let (mut min, mut max, mut nulls) = (Vec::new(), Vec::new(), Vec::new());
     for (i, field) in schema.fields().iter().enumerate() {
-        let Some(stats) = file.stats.get(field.name()) else { continue };
+        let own = file.stats.get(field.name()).filter(|_| !file.constants.contains_key(field.name()));
+        let Some(stats) = own else { continue };
         if i >= INDEXED && !keys.contains(field.name()) && !names::is_reserved(field.name()) {
             continue;
         }

@@ -6,7 +6,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::{
-    commit::{Committer, already_applied, changed, committed},
+    commit::{Committer, already_applied, changed_schema, committed},
+    feed::Recorder,
     plan,
 };
 use crate::{
@@ -57,7 +58,7 @@ impl Committer {
             let change = FileChanges {
                 add: add.clone(),
                 remove: Vec::new(),
-                schema: changed(&head, &after),
+                schema: changed_schema(&head, &after),
                 definition: None,
                 operation: Operation::Append,
                 ..FileChanges::default()
@@ -86,6 +87,10 @@ impl Committer {
         stamp: &CommitStamp,
     ) -> Result<CommitOutcome> {
         let appended: u64 = add.iter().map(|file| file.rows).sum();
+        let changed = match Recorder::new(&self.files, base, schema, self.options.files)? {
+            Some(recorder) => recorder.appended(&add).await?,
+            None => Vec::new(),
+        };
         let mut plan = plan::Plan::default();
         plan::add_the_rest(&mut plan.groups, base);
         let mut writer = self.writer(base, schema)?;
@@ -99,11 +104,13 @@ impl Committer {
             Err(e) => {
                 writer.abandon().await;
                 self.remove_files(&add).await;
+                self.remove_files(&changed).await;
                 return Err(e);
             }
         }
         let change = FileChanges {
             add,
+            changed,
             remove: base.files.to_vec(),
             schema: Some(Arc::clone(schema)),
             operation: Operation::Merge,

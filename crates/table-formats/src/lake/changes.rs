@@ -116,7 +116,7 @@ fn other_columns(version: TableVersion) -> Error {
 }
 
 /// The columns by which a row is the same row before and after a change.
-fn keys(head: &TableHead) -> Vec<String> {
+pub(super) fn keys(head: &TableHead) -> Vec<String> {
     if head.keys.is_empty() {
         return Vec::new();
     }

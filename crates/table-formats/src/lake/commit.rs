@@ -8,7 +8,12 @@ use arrow_select::concat::concat_batches;
 use futures::{StreamExt, stream};
 use roaring::RoaringBitmap;
 
-use super::{LakeOptions, WRITE_MODE, WriteMode, plan, snapshot::Files};
+use super::{
+    LakeOptions, WRITE_MODE, WriteMode,
+    feed::Recorder,
+    plan::{self, Plan},
+    snapshot::Files,
+};
 use crate::{
     contract::{
         BatchStream, CommitOutcome, CommitStamp, Committed, Result, TableChange, TableDefinition,
@@ -56,6 +61,7 @@ impl Committer {
         let deleted = deletes.values().map(RoaringBitmap::len).sum();
         let (schema, inserts) = self.checked(base, inserts)?;
         let inserts = merge::sorted(inserts, &base.keys)?;
+        let asked = deletes.clone();
         let deletes = self.with_earlier(base, deletes).await?;
         let is_retyped = retyped(&base.schema, &schema);
         if is_retyped {
@@ -66,9 +72,44 @@ impl Committer {
         if is_retyped {
             plan::add_the_rest(&mut plan.groups, base);
         }
+        let changed = match Recorder::new(&self.files, base, &schema, self.options.files)? {
+            Some(recorder) if !plan.is_told_by_files(&inserts) => {
+                Some(recorder.rows(&asked, &inserts).await?)
+            }
+            _ => None,
+        };
+        let written = self.changed_files(base, plan, &schema, &inserts).await;
+        let (add, remove) = match written {
+            Ok(written) => written,
+            Err(e) => {
+                self.remove_files(changed.as_deref().unwrap_or_default()).await;
+                return Err(e);
+            }
+        };
+        // Where changes are recorded and there are none, rows only moved.
+        let moves = changed.as_ref().is_some_and(Vec::is_empty);
+        let change = FileChanges {
+            add,
+            remove,
+            schema: changed_schema(base, &schema),
+            changed: changed.unwrap_or_default(),
+            operation: if moves { Operation::Compact } else { Operation::Merge },
+            ..FileChanges::default()
+        };
+        self.land(base, change, stamp, deleted).await
+    }
+
+    /// Writes what a plan says: the files that come, and those that go or change.
+    async fn changed_files(
+        &self,
+        base: &TableHead,
+        plan: Plan,
+        schema: &SchemaRef,
+        inserts: &RecordBatch,
+    ) -> Result<(Vec<DataFile>, Vec<Arc<DataFile>>)> {
         let mut remove: Vec<_> = plan.removed().filter_map(|file| base.files.get(file).cloned()).collect();
-        let mut writer = self.writer(base, &schema)?;
-        let mut add = match self.rewrite(&mut writer, base, &plan, &inserts).await {
+        let mut writer = self.writer(base, schema)?;
+        let mut add = match self.rewrite(&mut writer, base, &plan, inserts).await {
             Ok(()) => writer.finish().await?,
             Err(e) => {
                 writer.abandon().await;
@@ -90,10 +131,7 @@ impl Committer {
                 }
             }
         }
-        let schema = changed(base, &schema);
-        let change =
-            FileChanges { add, remove, schema, operation: Operation::Merge, ..FileChanges::default() };
-        self.land(base, change, stamp, deleted).await
+        Ok((add, remove))
     }
 
     /// Positions to delete, with those of the same files that were deleted before.
@@ -156,7 +194,7 @@ impl Committer {
         let change = FileChanges {
             add,
             remove: base.files.to_vec(),
-            schema: changed(base, &schema),
+            schema: changed_schema(base, &schema),
             operation: Operation::Overwrite,
             ..FileChanges::default()
         };
@@ -245,7 +283,7 @@ pub(super) fn already_applied(head: &TableHead, stamp: &CommitStamp) -> Result<O
     Ok(head.batches.get(&stamp.writer).copied().filter(|batch| stamp.batch <= *batch))
 }
 
-pub(super) fn changed(base: &TableHead, schema: &SchemaRef) -> Option<SchemaRef> {
+pub(super) fn changed_schema(base: &TableHead, schema: &SchemaRef) -> Option<SchemaRef> {
     (schema != &base.schema).then(|| Arc::clone(schema))
 }
 

@@ -40,6 +40,12 @@ impl Plan {
         grouped.chain(self.emptied.iter().copied())
     }
 
+    /// True when the files that come and go tell by themselves which rows came or went: rows only came, or whole files went.
+    pub(super) fn is_told_by_files(&self, inserts: &RecordBatch) -> bool {
+        let moves = self.groups.iter().any(|group| !group.files.is_empty());
+        self.masks.is_empty() && !moves && (self.emptied.is_empty() || inserts.num_rows() == 0)
+    }
+
     fn touches(&self, file: usize) -> bool {
         self.deletes.contains_key(&file) || self.masks.contains_key(&file) || self.emptied.contains(&file)
     }

@@ -21,7 +21,7 @@ use crate::{
     metadata::{DataFile, TableHead, TableMetadata},
     parquet::{Read, Readers, file_path},
     rows,
-    schema::{adapt, projected},
+    schema::{completed, projected},
 };
 
 /// A table's files, to read.
@@ -45,7 +45,7 @@ impl Files {
             return Ok(rows::live_rows(&reader, deleted, &schema)?.boxed());
         }
         let rows = rows::live_rows(&reader, deleted, &own_columns(&file, &schema))?;
-        Ok(rows.map(move |batch| with_constants(&batch?, &file, &schema)).boxed())
+        Ok(rows.map(move |batch| completed(&batch?, &schema, &file.constants)).boxed())
     }
 
     /// Some rows of a file, by their positions, whether they count or not.
@@ -65,11 +65,7 @@ impl Files {
             selection: Some(RowSelection::from_consecutive_ranges(ranges, total)),
         };
         let rows = reader.read(read)?;
-        if file.constants.is_empty() {
-            return Ok(rows.map(move |batch| adapt(&batch?, &schema)).boxed());
-        }
-        let own = own_columns(&file, &schema);
-        Ok(rows.map(move |batch| with_constants(&adapt(&batch?, &own)?, &file, &schema)).boxed())
+        Ok(rows.map(move |batch| completed(&batch?, &schema, &file.constants)).boxed())
     }
 
     /// Which rows of a file don't count.
@@ -99,24 +95,6 @@ fn own_columns(file: &DataFile, schema: &SchemaRef) -> SchemaRef {
     let is_own = |field: &&FieldRef| !file.constants.contains_key(field.name());
     let own: Vec<FieldRef> = schema.fields().iter().filter(is_own).cloned().collect();
     Arc::new(Schema::new(own))
-}
-
-/// Rows with the columns that their file left out, in a schema.
-fn with_constants(batch: &RecordBatch, file: &DataFile, schema: &SchemaRef) -> Result<RecordBatch> {
-    let every_row = UInt32Array::from(vec![0; batch.num_rows()]);
-    let mut own = batch.columns().iter();
-    let mut columns: Vec<ArrayRef> = Vec::new();
-    for field in schema.fields() {
-        match file.constants.get(field.name()) {
-            Some(value) => columns.push(take(value, &every_row, None)?),
-            None => columns.extend(own.next().cloned()),
-        }
-    }
-    // A query that only counts rows wants no column.
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(|e| {
-        Error::new(ErrorKind::Corrupt, "rows do not fit the table").with("file", &file.path).because(e)
-    })
 }
 
 /// One version of a [`LakeTable`](super::LakeTable).
@@ -177,16 +155,13 @@ impl TableSnapshot for LakeSnapshot {
 
     async fn lookup(&self, plan: &LookupPlan) -> Result<RowStream> {
         let lookup = Lookup::new(plan, &self.head.schema)?;
-        if self.head.files.iter().any(|file| !file.constants.is_empty()) {
-            let message = "rows can't be looked up in a table that another engine maintains";
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
         let mut candidates = Vec::new();
         for (ordinal, file) in self.head.files.iter().enumerate() {
             if lookup.may_hold(|column| file.stats.get(column).cloned())? {
                 let path = file_path(self.root(), &file.path)?;
                 let deleted = self.files.deleted(file).await?;
-                candidates.push(Candidate { ordinal, path, size: file.size, deleted });
+                let constants = Arc::clone(&file.constants);
+                candidates.push(Candidate { ordinal, path, size: file.size, deleted, constants });
             }
         }
         Ok(lookup.run(Arc::clone(&self.files.readers), candidates))

@@ -51,6 +51,14 @@ async fn delta_keeps_the_contract() {
     holds(DeltaFormat::new(Arc::new(InMemory::new()), Path::from("lake house"))).await;
 }
 
+#[tokio::test]
+async fn delta_keeps_the_contract_in_tiny_files_and_every_write_mode() {
+    for mode in MODES {
+        let store = Arc::new(InMemory::new());
+        holds(DeltaFormat::new(store, Path::from("lake")).with_options(tiny_in(mode))).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn delta_keeps_the_contract_in_tiny_files_on_disk() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,12 +6,13 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, cast::AsArray,
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path as StorePath};
 use parquet::arrow::ArrowWriter;
-use roaring::RoaringTreemap;
 use serde_json::{Value, json};
 use strandline_table_formats::{
     BatchStream, CommitKind, CommitStamp, DeltaFormat, ErrorKind, StateVersion, Table, TableChange,
     TableDefinition, TableFormat, TableVersion, WriterId,
 };
+
+use super::delta::vector_file;
 
 fn format() -> DeltaFormat {
     DeltaFormat::new(Arc::new(InMemory::new()), StorePath::from("lake"))
@@ -176,12 +177,7 @@ impl Handmade {
 
     /// A deletion vector in a file of its own, as an action names it.
     fn vector(&self, rows: &[u64]) -> Value {
-        let mut bitmap = 1_681_511_377_u32.to_le_bytes().to_vec();
-        rows.iter().copied().collect::<RoaringTreemap>().serialize_into(&mut bitmap).unwrap();
-        let mut bytes = vec![1_u8];
-        bytes.extend(u32::try_from(bitmap.len()).unwrap().to_be_bytes());
-        bytes.extend(&bitmap);
-        bytes.extend([0; 4]);
+        let (bytes, size) = vector_file(rows);
         fs::create_dir_all(self.folder.path().join("ab")).unwrap();
         fs::write(
             self.folder.path().join("ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"),
@@ -189,7 +185,7 @@ impl Handmade {
         )
         .unwrap();
         json!({ "storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 1,
-            "sizeInBytes": bitmap.len(), "cardinality": rows.len() })
+            "sizeInBytes": size, "cardinality": rows.len() })
     }
 }
 

@@ -9,10 +9,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectStore, memory::InMemory, path::Path};
 use strandline_table_formats::{
     CommitOutcome, CommitStamp, DeltaFormat, LookupPlan, Result, SideState, StateVersion, Table, TableChange,
-    TableDefinition, TableFormat, WriterId,
+    TableDefinition, TableFormat, WriteMode, WriterId,
 };
 
-use super::{conformance::tiny, fault::Mortal};
+use super::{conformance::tiny_in, fault::Mortal};
 
 fn rows(keys: &[i64], value: &str) -> RecordBatch {
     let schema = Schema::new(vec![
@@ -30,7 +30,11 @@ fn stamp(batch: u64) -> CommitStamp {
 }
 
 fn format(store: Arc<dyn ObjectStore>) -> DeltaFormat {
-    DeltaFormat::new(store, Path::from("lake")).with_options(tiny())
+    format_in(store, WriteMode::CopyOnWrite)
+}
+
+fn format_in(store: Arc<dyn ObjectStore>, mode: WriteMode) -> DeltaFormat {
+    DeltaFormat::new(store, Path::from("lake")).with_options(tiny_in(mode))
 }
 
 async fn read(table: &dyn Table) -> Vec<(i64, String)> {
@@ -48,7 +52,7 @@ async fn read(table: &dyn Table) -> Vec<(i64, String)> {
 }
 
 /// Twenty batches lie in the log, so that the next ones begin with a checkpoint. Then one more batch is applied.
-async fn prepared() -> Arc<InMemory> {
+async fn prepared(mode: WriteMode) -> Arc<InMemory> {
     let store = Arc::new(InMemory::new());
     let definition = TableDefinition {
         schema: rows(&[], "").schema(),
@@ -56,7 +60,7 @@ async fn prepared() -> Arc<InMemory> {
         properties: BTreeMap::default(),
         comment: None,
     };
-    let table = format(Arc::<InMemory>::clone(&store)).create("t", &definition).await.unwrap();
+    let table = format_in(Arc::<InMemory>::clone(&store), mode).create("t", &definition).await.unwrap();
     for batch in 1..19_u64 {
         landed(table.as_ref(), batch).await;
     }
@@ -87,9 +91,18 @@ fn fork(store: &InMemory) -> Arc<InMemory> {
 }
 
 #[tokio::test]
-async fn a_commit_killed_at_any_operation_is_whole_or_absent() {
-    let prepared = prepared().await;
-    let open = async |store: Arc<dyn ObjectStore>| format(store).open("t").await;
+async fn t04_a_commit_killed_at_any_operation_is_whole_or_absent() {
+    killed_anywhere(WriteMode::CopyOnWrite).await;
+}
+
+#[tokio::test]
+async fn t04_a_commit_of_masks_killed_at_any_operation_is_whole_or_absent() {
+    killed_anywhere(WriteMode::MergeOnRead).await;
+}
+
+async fn killed_anywhere(mode: WriteMode) {
+    let prepared = prepared(mode).await;
+    let open = async |store: Arc<dyn ObjectStore>| format_in(store, mode).open("t").await;
     let before = read(open(fork(&prepared)).await.unwrap().unwrap().as_ref()).await;
     let unharmed = fork(&prepared);
     let table = open(Arc::<InMemory>::clone(&unharmed)).await.unwrap().unwrap();
@@ -140,7 +153,7 @@ async fn a_commit_killed_at_any_operation_is_whole_or_absent() {
 
 #[tokio::test]
 async fn two_handles_follow_each_other_across_checkpoints() {
-    let store = prepared().await;
+    let store = prepared(WriteMode::CopyOnWrite).await;
     let one = format(Arc::<InMemory>::clone(&store)).open("t").await.unwrap().unwrap();
     let two = format(Arc::<InMemory>::clone(&store)).open("t").await.unwrap().unwrap();
     for batch in 19..65 {
@@ -182,7 +195,7 @@ async fn replace(table: &dyn Table, side: &SideState) -> Result<CommitOutcome> {
 
 #[tokio::test]
 async fn t13_a_replacement_killed_at_any_operation_is_whole_or_absent_with_its_state() {
-    let prepared = prepared().await;
+    let prepared = prepared(WriteMode::CopyOnWrite).await;
     let before = read(format(fork(&prepared)).open("t").await.unwrap().unwrap().as_ref()).await;
     let side =
         |store: Arc<dyn ObjectStore>| SideState::new(store, Path::from("state/t"), vec!["name".into()]);

@@ -127,7 +127,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(6, 16), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(9, 24), ..ProptestConfig::default() })]
 
     #[test]
     fn iceberg_agrees_with_a_list_of_rows_in_every_write_mode(
@@ -139,8 +139,13 @@ proptest! {
     }
 
     #[test]
-    fn delta_agrees_with_a_list_of_rows(keys in 0..3_usize, steps in prop::collection::vec(a_step(), 1..30)) {
+    fn delta_agrees_with_a_list_of_rows_in_every_write_mode(
+        keys in 0..3_usize,
+        mode in prop::sample::select(&MODES[..]),
+        steps in prop::collection::vec(a_step(), 1..30),
+    ) {
         let store = Arc::new(InMemory::new());
-        run(&DeltaFormat::new(store, Path::from("lake")).with_options(tiny()), KEYS[keys], steps);
+        let format = DeltaFormat::new(store, Path::from("lake")).with_options(tiny_in(mode));
+        run(&format, KEYS[keys], steps);
     }
 }
