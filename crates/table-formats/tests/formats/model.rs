@@ -11,7 +11,7 @@ use strandline_table_formats::{
 };
 
 use super::{
-    conformance::{MODES, iceberg, tiny, tiny_in},
+    conformance::{MODES, iceberg, tiny_in},
     rows::{KEYS, Row, a_row, batch, cases, check_found, plan, schema, unbatch},
 };
 
