@@ -26,6 +26,7 @@ use strandline_table_formats::{
         TableChange, TableSnapshot, WriterId,
     },
     error::{Error as TableError, ErrorKind as TableErrorKind},
+    parquet::ReadCounts,
     side_state::{SideState, StateSnapshot},
 };
 
@@ -69,6 +70,8 @@ pub(crate) struct BatchOutcome {
     pub(crate) landed_before: bool,
     /// What the constraints of the target found.
     pub(crate) quality: Option<DataQuality>,
+    /// What was read of the target's data files, and of those beside it.
+    pub(crate) read: ReadCounts,
 }
 
 /// A CDC target, and who writes it.
@@ -124,8 +127,14 @@ pub(crate) async fn apply_snapshot(
     settle(target, number, Incoming::Snapshot(image, rules)).await
 }
 
-/// Reads, reconciles and commits, until no other writer comes in between.
 async fn settle(target: Target<'_>, number: u64, incoming: Incoming<'_>) -> Result<BatchOutcome> {
+    let before = target.read();
+    let outcome = settled(target, number, incoming).await?;
+    Ok(BatchOutcome { read: target.read() - before, ..outcome })
+}
+
+/// Reads, reconciles and commits, until no other writer comes in between.
+async fn settled(target: Target<'_>, number: u64, incoming: Incoming<'_>) -> Result<BatchOutcome> {
     let Target { spec, table, side, writer } = target;
     let mut outcome = BatchOutcome::default();
     for _ in 0..ATTEMPTS {

@@ -366,6 +366,8 @@ impl<'a> FlowRun<'a> {
         if let Some(quality) = &outcome.quality {
             self.report.add_quality(quality);
         }
+        self.report.files_read += outcome.read.files;
+        self.report.bytes_read += outcome.read.bytes;
         self.report.bytes_written += outcome.committed.map_or(0, |committed| committed.bytes_written);
         let mut told = self.report.clone();
         if let Some(before) = &self.before {

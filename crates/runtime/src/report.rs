@@ -130,6 +130,10 @@ pub struct FlowReport {
     /// What the target's constraints found; `None` where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_quality: Option<DataQuality>,
+    /// Data files of the target, and of what is remembered beside it, that were read.
+    pub files_read: u64,
+    /// Bytes read of them: footers, and the parts that may hold rows of the batches' keys.
+    pub bytes_read: u64,
     /// Bytes of data files written.
     pub bytes_written: u64,
     /// Time taken.
@@ -169,6 +173,8 @@ impl FlowReport {
             conflicts: 0,
             output_rows: None,
             data_quality: None,
+            files_read: 0,
+            bytes_read: 0,
             bytes_written: 0,
             elapsed: Duration::ZERO,
             notice: None,
@@ -190,6 +196,8 @@ impl FlowReport {
         self.horizon_dropped += before.horizon_dropped;
         self.past_beliefs_rewritten += before.past_beliefs_rewritten;
         self.conflicts += before.conflicts;
+        self.files_read += before.files_read;
+        self.bytes_read += before.bytes_read;
         self.bytes_written += before.bytes_written;
         if let Some(rows) = before.output_rows {
             *self.output_rows.get_or_insert(0) += rows;

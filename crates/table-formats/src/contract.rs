@@ -53,7 +53,10 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use strandline_cdc_core::{Bound, Rows};
 
-use crate::error::{Error, ErrorKind};
+use crate::{
+    error::{Error, ErrorKind},
+    parquet::ReadCounts,
+};
 
 /// Result of table operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -231,6 +234,11 @@ pub trait Table: fmt::Debug + Send + Sync {
     /// # Errors
     /// The store's.
     async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>>;
+    /// What was read of the table's data files through this value and its snapshots until now, by look-ups, scans and
+    /// rewriting. Nothing where it is not counted.
+    fn read_counts(&self) -> ReadCounts {
+        ReadCounts::default()
+    }
 }
 
 /// An immutable view of one version of a table.

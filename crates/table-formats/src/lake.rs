@@ -27,7 +27,7 @@ use crate::{
     },
     error::{Error, ErrorKind},
     metadata::{TableHead, TableMetadata},
-    parquet::{Readers, WriteOptions},
+    parquet::{ReadCounts, Readers, WriteOptions},
 };
 
 /// How a table's files are kept.
@@ -115,5 +115,9 @@ impl<M: TableMetadata> Table for LakeTable<M> {
 
     async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>> {
         self.metadata.first_since(millis).await
+    }
+
+    fn read_counts(&self) -> ReadCounts {
+        self.readers.counts()
     }
 }

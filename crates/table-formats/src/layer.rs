@@ -18,6 +18,7 @@ use crate::{
         TableFormat, TableSnapshot, TableVersion,
     },
     error::{Error, ErrorKind},
+    parquet::ReadCounts,
 };
 
 /// Another writer: commits whatever it likes to the table that it is given.
@@ -160,6 +161,10 @@ impl Table for FaultyTable {
 
     async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>> {
         self.inner.first_since(millis).await
+    }
+
+    fn read_counts(&self) -> ReadCounts {
+        self.inner.read_counts()
     }
 
     async fn commit(

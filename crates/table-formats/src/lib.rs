@@ -48,5 +48,5 @@ pub use error::{Error, ErrorKind};
 pub use iceberg::IcebergFormat;
 pub use lake::{LakeOptions, LakeTable, WriteMode};
 pub use memory::MemoryFormat;
-pub use parquet::WriteOptions;
+pub use parquet::{ReadCounts, WriteOptions};
 pub use side_state::{SideState, StateSnapshot};

@@ -1,5 +1,7 @@
 //! Rows of given keys, or of all, in Parquet files: prune, read key columns, match, and only then read the rest where it matched.
 
+mod pruning;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
@@ -7,7 +9,6 @@ use arrow_ord::ord::make_comparator;
 use arrow_schema::{DataType, SchemaRef, SortOptions};
 use arrow_select::{concat::concat, take::take_record_batch};
 use futures::{StreamExt, TryStreamExt, stream};
-use parquet::arrow::arrow_reader::RowSelection;
 use roaring::RoaringBitmap;
 use strandline_cdc_core::{Bound, Rows};
 
@@ -16,7 +17,7 @@ use crate::{
     error::{Error, ErrorKind},
     keys::{self, ColumnKeys, KeyIndex, Matches},
     metadata::ColumnStats,
-    parquet::{FileReader, Read, Readers},
+    parquet::{FileReader, GroupRows, Read, Readers, selection},
     rows::{self, Positions},
     schema::{adapt, completed, projected},
 };
@@ -53,6 +54,7 @@ pub(crate) struct Lookup {
     bound: Option<Bound>,
     /// The smallest bound, for pruning.
     floor: Option<ArrayRef>,
+    filters: pruning::Filters,
 }
 
 /// So many columns beside keys and bound are read with them; more are read only where keys matched.
@@ -98,6 +100,7 @@ impl Lookup {
             one_pass,
             floor: bound.as_ref().map(smallest).transpose()?.flatten(),
             bound,
+            filters: pruning::Filters::default(),
         })
     }
 
@@ -135,8 +138,8 @@ impl Lookup {
             let (lookup, readers) = (Arc::clone(&lookup), Arc::clone(&readers));
             async move {
                 let reader = readers.open(file.path.clone(), file.size).await?.named_by(&lookup.table);
-                let groups = lookup.groups(&reader)?;
-                let tasks: Vec<_> = groups
+                let parts = lookup.wanted(&reader).await?;
+                let tasks: Vec<_> = parts
                     .chunks(GROUPS_PER_TASK)
                     .map(|chunk| {
                         Ok::<_, Error>((Arc::clone(&lookup), reader.clone(), file.clone(), chunk.to_vec()))
@@ -148,8 +151,8 @@ impl Lookup {
         opened
             .buffered(TASKS)
             .try_flatten()
-            .map_ok(|(lookup, reader, file, groups)| async move {
-                let task = tokio::spawn(async move { lookup.part(&reader, &file, &groups).await });
+            .map_ok(|(lookup, reader, file, parts)| async move {
+                let task = tokio::spawn(async move { lookup.part(&reader, &file, &parts).await });
                 let found = task
                     .await
                     .map_err(|e| Error::new(ErrorKind::Internal, "a lookup task failed").because(e))??;
@@ -160,66 +163,46 @@ impl Lookup {
             .boxed()
     }
 
-    /// Row groups that may hold a key within its bound.
-    fn groups(&self, reader: &FileReader) -> Result<Vec<usize>> {
-        let mut wanted = vec![true; reader.group_rows().len()];
-        let mut narrow = |by: Vec<bool>| wanted.iter_mut().zip(by).for_each(|(w, b)| *w &= b);
-        for (name, keys) in self.key_columns() {
-            narrow(reader.prune(name, keys)?);
-        }
-        if let Some((bound, floor)) = self.bound.as_ref().zip(self.floor.as_ref()) {
-            narrow(reader.prune_below(&bound.column, floor)?);
-        }
-        Ok(wanted.iter().enumerate().filter(|(_, w)| **w).map(|(i, _)| i).collect())
-    }
-
     /// Rows of some row groups of a file.
-    async fn part(&self, reader: &FileReader, file: &Candidate, groups: &[usize]) -> Result<Vec<Rows>> {
-        let columns = self.first.fields().iter().map(|f| f.name().clone()).collect();
-        let read = Read { columns: Some(columns), groups: Some(groups.to_vec()), selection: None };
-        let mut batches = std::pin::pin!(reader.read(read)?);
+    async fn part(&self, reader: &FileReader, file: &Candidate, parts: &[GroupRows]) -> Result<Vec<Rows>> {
         let group_rows = reader.group_rows();
-        let mut places = Positions::of_groups(&group_rows, groups);
+        let columns = self.first.fields().iter().map(|f| f.name().clone()).collect();
+        let read = Read {
+            columns: Some(columns),
+            groups: Some(parts.iter().map(|part| part.group).collect()),
+            selection: selection(parts, &group_rows),
+        };
+        let mut batches = std::pin::pin!(reader.read(read)?);
+        let mut places = Positions::of_parts(&group_rows, parts);
         let mut found = Vec::new();
         let mut selected = Vec::new();
-        let mut offset = 0;
         while let Some(batch) = batches.next().await {
             let batch = completed(&batch?, &self.first, &file.constants)?;
             let positions = places.next(batch.num_rows())?;
             let hits = self.hits(&batch, &positions, file.deleted.as_deref())?;
-            if self.one_pass {
-                if !hits.is_empty() {
-                    let ids = rows::ids(file.ordinal, hits.iter().map(|i| positions[*i as usize]));
-                    let taken = take_record_batch(&batch, &UInt32Array::from(hits))?;
-                    found.push(Rows { batch: adapt(&taken, &self.output)?, ids });
-                }
-            } else {
-                selected.extend(hits.iter().map(|i| (offset + *i as usize, positions[*i as usize])));
+            let hit = hits.iter().map(|i| positions[*i as usize]);
+            if !self.one_pass {
+                selected.extend(hit);
+            } else if !hits.is_empty() {
+                let ids = rows::ids(file.ordinal, hit);
+                let taken = take_record_batch(&batch, &UInt32Array::from(hits))?;
+                found.push(Rows { batch: adapt(&taken, &self.output)?, ids });
             }
-            offset += batch.num_rows();
         }
         if !selected.is_empty() {
-            found = self.rest(reader, file, groups, &selected, offset).await?;
+            found = self.rest(reader, file, &selected).await?;
         }
         Ok(found)
     }
 
-    /// The second pass: the wanted columns of the rows that matched, given by their place in these row groups and by
-    /// their position in the file.
-    async fn rest(
-        &self,
-        reader: &FileReader,
-        file: &Candidate,
-        groups: &[usize],
-        selected: &[(usize, u32)],
-        total: usize,
-    ) -> Result<Vec<Rows>> {
+    /// The second pass: the wanted columns of the rows that matched, by their positions in the file.
+    async fn rest(&self, reader: &FileReader, file: &Candidate, selected: &[u32]) -> Result<Vec<Rows>> {
         let mut found = Vec::new();
-        let ranges = selected.iter().map(|(at, _)| *at..*at + 1);
+        let parts = rows::at_positions(&reader.group_rows(), selected);
         let read = Read {
             columns: Some(self.output.fields().iter().map(|f| f.name().clone()).collect()),
-            groups: Some(groups.to_vec()),
-            selection: Some(RowSelection::from_consecutive_ranges(ranges, total)),
+            groups: Some(parts.iter().map(|part| part.group).collect()),
+            selection: selection(&parts, &reader.group_rows()),
         };
         let mut batches = std::pin::pin!(reader.read(read)?);
         let mut left = selected;
@@ -229,7 +212,7 @@ impl Lookup {
                 Error::new(ErrorKind::Corrupt, "more rows than were selected").with("file", &file.path)
             })?;
             left = after;
-            let ids = rows::ids(file.ordinal, these.iter().map(|(_, position)| *position));
+            let ids = rows::ids(file.ordinal, these.iter().copied());
             found.push(Rows { batch: completed(&batch, &self.output, &file.constants)?, ids });
         }
         if left.is_empty() {

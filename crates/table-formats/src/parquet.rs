@@ -1,8 +1,12 @@
 //! Parquet files, for every format: written with statistics and small row groups, read by row group and position.
 
+mod bloom;
+mod counts;
 mod input;
 mod numbers;
+mod properties;
 mod reader;
+mod spans;
 mod stats;
 mod text;
 mod writer;
@@ -14,8 +18,10 @@ use crate::{
     error::{Error, ErrorKind},
 };
 
+pub use counts::ReadCounts;
 pub use input::Input;
 pub(crate) use reader::{FileReader, Read, Readers};
+pub(crate) use spans::{GroupRows, Spans, selection};
 pub use text::{from_text, to_text};
 pub use writer::WriteOptions;
 pub(crate) use writer::{Writer, remove_files};

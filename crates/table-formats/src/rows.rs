@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 use crate::{
     contract::{BatchStream, Result},
     error::{Error, ErrorKind},
-    parquet::{FileReader, Read},
+    parquet::{FileReader, GroupRows, Read, Spans},
     schema::adapt,
 };
 
@@ -55,18 +55,15 @@ pub(crate) struct Positions {
 }
 
 impl Positions {
-    /// Positions of these row groups' rows.
-    pub(crate) fn of_groups(rows: &[u64], groups: &[usize]) -> Self {
-        let mut starts = Vec::with_capacity(rows.len());
-        let mut start = 0;
-        for n in rows {
-            starts.push(start);
-            start += n;
-        }
-        let spans: Vec<_> = groups
+    /// Positions of these rows of row groups.
+    pub(crate) fn of_parts(group_rows: &[u64], parts: &[GroupRows]) -> Self {
+        let starts = starts(group_rows);
+        let spans: Vec<_> = parts
             .iter()
-            .filter_map(|g| Some((*starts.get(*g)?, *rows.get(*g)?)))
-            .filter(|s| s.1 > 0)
+            .filter_map(|part| Some((*starts.get(part.group)?, part)))
+            .flat_map(|(start, part)| {
+                part.spans.iter().map(move |span| (start + span.start, span.end - span.start))
+            })
             .collect();
         Self { spans: spans.into_iter(), at: 0, left: 0 }
     }
@@ -96,6 +93,33 @@ impl Positions {
         }
         Ok(positions)
     }
+}
+
+/// The first position of each row group.
+fn starts(group_rows: &[u64]) -> Vec<u64> {
+    let ends = group_rows.iter().scan(0_u64, |end, rows| {
+        let start = *end;
+        *end = end.saturating_add(*rows);
+        Some(start)
+    });
+    ends.collect()
+}
+
+/// The rows at ascending positions, by row group.
+pub(crate) fn at_positions(group_rows: &[u64], positions: &[u32]) -> Vec<GroupRows> {
+    let mut left = positions;
+    let mut parts = Vec::new();
+    for (group, (start, rows)) in starts(group_rows).into_iter().zip(group_rows).enumerate() {
+        let end = start.saturating_add(*rows);
+        let (these, after) = left.split_at(left.partition_point(|position| u64::from(*position) < end));
+        left = after;
+        let rows = these.iter().map(|position| u64::from(*position).saturating_sub(start));
+        let spans = Spans::of(rows.map(|row| row..row + 1));
+        if !spans.is_empty() {
+            parts.push(GroupRows { group, spans });
+        }
+    }
+    parts
 }
 
 /// A file's rows without the deleted ones, in a schema.

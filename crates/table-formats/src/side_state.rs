@@ -21,7 +21,7 @@ use crate::{
     error::{Error, ErrorKind},
     lake::LakeOptions,
     lookup::{Candidate, Lookup},
-    parquet::Readers,
+    parquet::{ReadCounts, Readers},
     rows,
 };
 use manifest::{Manifest, StateFile};
@@ -89,6 +89,11 @@ impl SideState {
             return Err(corrupt("the state has other keys than its target"));
         }
         Ok(self.snapshot(version, manifest))
+    }
+
+    /// What was read of data files through this value and its snapshots until now.
+    pub fn read_counts(&self) -> ReadCounts {
+        self.readers.counts()
     }
 
     fn snapshot(&self, version: StateVersion, manifest: Manifest) -> StateSnapshot {

@@ -12,6 +12,8 @@ mod conformance;
 #[cfg(test)]
 #[path = "formats/cost.rs"]
 mod cost;
+#[path = "formats/cost_of_reads.rs"]
+mod cost_of_reads;
 #[cfg(test)]
 #[path = "formats/delta.rs"]
 mod delta;

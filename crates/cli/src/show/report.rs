@@ -26,14 +26,15 @@ pub(crate) fn report(report: &UpdateReport) -> String {
         RARE.iter().filter(|(_, count)| report.flows.iter().any(|flow| count(flow) > 0)).collect();
     let mut header = vec!["flow", "status", "batches", "rows in", "upserted", "deleted", "late", "tied"];
     header.extend(rare.iter().map(|(name, _)| *name));
-    header.extend(["written", "seconds"]);
+    header.extend(["read", "written", "seconds"]);
     let rows = report.flows.iter().map(|flow| {
         let ran = flow.status.ran();
         let number = |n: u64| if ran { HumanCount(n).to_string() } else { String::new() };
         let counts = [flow.batches, flow.rows_in, flow.upserted, flow.deleted, flow.late, flow.tied];
         let mut row = vec![flow.flow.clone(), flow.status.to_string()];
         row.extend(counts.into_iter().chain(rare.iter().map(|(_, count)| count(flow))).map(number));
-        row.push(if ran { HumanBytes(flow.bytes_written).to_string() } else { String::new() });
+        let bytes = |n: u64| if ran { HumanBytes(n).to_string() } else { String::new() };
+        row.extend([bytes(flow.bytes_read), bytes(flow.bytes_written)]);
         row.push(if ran { format!("{:.2}", flow.elapsed.as_secs_f64()) } else { String::new() });
         row
     });

@@ -179,6 +179,8 @@ fn metrics(report: &FlowReport, is_change: bool) -> Value {
         "num_batches": report.batches,
         "num_input_rows": report.rows_in,
         "num_conflicts": report.conflicts,
+        "files_read": report.files_read,
+        "bytes_read": report.bytes_read,
         "bytes_written": report.bytes_written,
         "seconds": report.elapsed.as_secs_f64(),
     });

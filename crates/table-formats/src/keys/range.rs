@@ -1,5 +1,7 @@
 //! Which ranges of a column may hold one of many keys.
 
+use std::sync::Arc;
+
 use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_schema::DataType;
 use arrow_select::take::take;
@@ -12,8 +14,15 @@ use crate::contract::Result;
 pub(crate) struct ColumnKeys {
     data_type: DataType,
     /// `None` when statistics of such a column can't be relied on.
-    sorted: Option<(KeyCodec, KeyRows)>,
+    sorted: Option<Sorted>,
     has_null: bool,
+}
+
+#[derive(Debug)]
+struct Sorted {
+    codec: KeyCodec,
+    keys: KeyRows,
+    values: ArrayRef,
 }
 
 impl ColumnKeys {
@@ -24,8 +33,8 @@ impl ColumnKeys {
             let codec = KeyCodec::new(std::slice::from_ref(&data_type))?;
             let order = codec.encode(std::slice::from_ref(column))?.sorted();
             let values = take(column.as_ref(), &UInt32Array::from(order), None)?;
-            let keys = codec.encode(&[values])?;
-            Some((codec, keys))
+            let keys = codec.encode(std::slice::from_ref(&values))?;
+            Some(Sorted { codec, keys, values })
         } else {
             None
         };
@@ -34,7 +43,7 @@ impl ColumnKeys {
 
     /// For each range, whether one of the values may lie in it. What is not known (a NULL bound) may.
     pub(crate) fn within(&self, min: &ArrayRef, max: &ArrayRef, nulls: &[Option<u64>]) -> Result<Vec<bool>> {
-        let Some((codec, keys)) = &self.sorted else { return Ok(vec![true; min.len()]) };
+        let Some(Sorted { codec, keys, .. }) = &self.sorted else { return Ok(vec![true; min.len()]) };
         if min.data_type() != &self.data_type || max.data_type() != &self.data_type {
             return Ok(vec![true; min.len()]);
         }
@@ -53,6 +62,23 @@ impl ColumnKeys {
                 first < keys.len() && keys.compare(first, &high, i).is_le()
             })
             .collect())
+    }
+
+    /// The values from `min` to `max`, both arrays of one; all where those are not known. `None` where no filter can tell
+    /// which of the values a file holds: its values are of another type, or NULL is wanted.
+    pub(crate) fn between(&self, min: &ArrayRef, max: &ArrayRef) -> Result<Option<ArrayRef>> {
+        let Some(Sorted { keys, values, .. }) = self.sorted.as_ref().filter(|_| !self.has_null) else {
+            return Ok(None);
+        };
+        if min.data_type() != &self.data_type {
+            return Ok(None);
+        }
+        let Some(range) = KeyRange::new(Some(min), Some(max))? else {
+            return Ok(Some(Arc::clone(values)));
+        };
+        let first = keys.first_not(0, |k| keys.compare(k, &range.low, 0).is_lt());
+        let end = keys.first_not(first, |k| keys.compare(k, &range.high, 0).is_le());
+        Ok(Some(values.slice(first, end - first)))
     }
 }
 

@@ -99,7 +99,8 @@ impl Committer {
     pub(super) fn writer(&self, base: &TableHead, schema: &SchemaRef) -> Result<Writer> {
         let metadata = &self.files.metadata;
         let schema = metadata.file_schema(base, schema)?;
-        Ok(Writer::new(Arc::clone(metadata.store()), metadata.root().clone(), schema, self.options.files))
+        let (store, folder) = (Arc::clone(metadata.store()), metadata.root().clone());
+        Ok(Writer::new(store, folder, schema, &base.keys, self.options.files))
     }
 
     /// Takes back files that no version names.

@@ -2,26 +2,37 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    ops::Range,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
+use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use parquet::{
     arrow::{
         ParquetRecordBatchStreamBuilder, ProjectionMask,
         arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, RowSelection},
+        async_reader::AsyncFileReader,
+        parquet_column,
     },
+    basic::Type as Physical,
     file::metadata::PageIndexPolicy,
 };
 
-use super::{input::Input, numbers, stats};
+use super::{
+    bloom,
+    counts::{Counter, ReadCounts},
+    input::Input,
+    numbers,
+    spans::Spans,
+    stats::{self, Stats},
+};
 use crate::{
     contract::Result,
     error::{Error, ErrorKind},
-    keys::ColumnKeys,
 };
 
 /// Opens files, and remembers their footers: files never change.
@@ -30,6 +41,7 @@ pub(crate) struct Readers {
     store: Arc<dyn ObjectStore>,
     check_sizes: bool,
     footers: Mutex<Footers>,
+    counter: Arc<Counter>,
 }
 
 /// Footers of so many bytes are remembered at most.
@@ -38,23 +50,37 @@ const FOOTER_BYTES: usize = 64 << 20;
 /// Footers by path; the oldest go first.
 #[derive(Debug, Default)]
 struct Footers {
-    known: BTreeMap<Path, ArrowReaderMetadata>,
+    known: BTreeMap<Path, Footer>,
     order: VecDeque<Path>,
     bytes: usize,
 }
 
+/// What is remembered of a file.
+#[derive(Debug, Clone)]
+struct Footer {
+    metadata: ArrowReaderMetadata,
+    /// All of a small file.
+    whole: Option<Bytes>,
+}
+
+impl Footer {
+    fn bytes(&self) -> usize {
+        self.metadata.metadata().memory_size() + self.whole.as_ref().map_or(0, Bytes::len)
+    }
+}
+
 impl Footers {
-    fn add(&mut self, path: &Path, footer: &ArrowReaderMetadata, limit: usize) {
+    fn add(&mut self, path: &Path, footer: &Footer, limit: usize) {
         if self.known.insert(path.clone(), footer.clone()).is_some() {
             return;
         }
         self.order.push_back(path.clone());
-        self.bytes += footer.metadata().memory_size();
+        self.bytes += footer.bytes();
         while self.bytes > limit
             && let Some(oldest) = self.order.pop_front()
         {
             let gone = self.known.remove(&oldest);
-            self.bytes -= gone.map_or(0, |gone| gone.metadata().memory_size()).min(self.bytes);
+            self.bytes -= gone.map_or(0, |gone| gone.bytes()).min(self.bytes);
         }
     }
 }
@@ -62,9 +88,8 @@ impl Footers {
 /// An open file.
 #[derive(Debug, Clone)]
 pub(crate) struct FileReader {
-    store: Arc<dyn ObjectStore>,
+    input: Input,
     path: Path,
-    size: u64,
     footer: ArrowReaderMetadata,
     /// Its columns under the names that its table has for them, where they differ.
     names: Option<SchemaRef>,
@@ -96,7 +121,7 @@ fn batch_rows(bytes: u64, rows: u64) -> usize {
 impl Readers {
     /// Readers of files in a store.
     pub(crate) fn new(store: Arc<dyn ObjectStore>) -> Self {
-        Self { store, check_sizes: false, footers: Mutex::default() }
+        Self { store, check_sizes: false, footers: Mutex::default(), counter: Arc::default() }
     }
 
     /// Readers that compare a file's size with the one that is known, once.
@@ -109,20 +134,26 @@ impl Readers {
         &self.store
     }
 
+    /// What was read until now.
+    pub(crate) fn counts(&self) -> ReadCounts {
+        self.counter.now()
+    }
+
     /// Opens a file of a known size.
     pub(crate) async fn open(&self, path: Path, size: u64) -> Result<FileReader> {
+        let input = Input::new(Arc::clone(&self.store), path.clone(), size).counted_by(&self.counter);
         let known = self.lock().known.get(&path).cloned();
         let footer = match known {
             Some(footer) => footer,
-            None => self.load(&path, size).await.map_err(|e| e.with("file", &path))?,
+            None => self.load(&path, input.clone()).await.map_err(|e| e.with("file", &path))?,
         };
-        Ok(FileReader { store: Arc::clone(&self.store), path, size, footer, names: None })
+        Ok(FileReader { input: input.known(footer.whole), path, footer: footer.metadata, names: None })
     }
 
-    async fn load(&self, path: &Path, size: u64) -> Result<ArrowReaderMetadata> {
+    async fn load(&self, path: &Path, input: Input) -> Result<Footer> {
         if self.check_sizes {
             match self.store.head(path).await {
-                Ok(meta) if meta.size == size => {}
+                Ok(meta) if meta.size == input.size() => {}
                 Ok(_) => return Err(Error::new(ErrorKind::Corrupt, "a file has another size than is known")),
                 Err(object_store::Error::NotFound { .. }) => {
                     return Err(Error::new(ErrorKind::Corrupt, "a file is missing"));
@@ -130,12 +161,13 @@ impl Readers {
                 Err(e) => return Err(e.into()),
             }
         }
-        // Selections of rows want to know where pages lie; pages are not pruned by their statistics.
         let options = ArrowReaderOptions::new()
-            .with_column_index_policy(PageIndexPolicy::Skip)
+            .with_column_index_policy(PageIndexPolicy::Optional)
             .with_offset_index_policy(PageIndexPolicy::Optional);
-        let mut input = Input { store: Arc::clone(&self.store), path: path.clone(), size };
-        let footer = ArrowReaderMetadata::load_async(&mut input, options).await?;
+        let whole = input.small().await?;
+        let mut input = input.known(whole.clone());
+        let metadata = ArrowReaderMetadata::load_async(&mut input, options).await?;
+        let footer = Footer { metadata, whole };
         self.lock().add(path, &footer, FOOTER_BYTES);
         Ok(footer)
     }
@@ -167,32 +199,67 @@ impl FileReader {
         self.group_rows().iter().sum()
     }
 
-    /// For each row group, whether it may hold one of the values in this column.
-    pub(crate) fn prune(&self, column: &str, keys: &ColumnKeys) -> Result<Vec<bool>> {
-        let all = || vec![true; self.footer.metadata().num_row_groups()];
-        let Some(stats) = self.stats(column) else { return Ok(all()) };
-        let nulls: Vec<_> = stats.nulls.iter().collect();
-        keys.within(&stats.min, &stats.max, &nulls)
-    }
-
-    /// For each row group, whether a value of this column may be NULL or not below the (single) bound.
-    pub(crate) fn prune_below(&self, column: &str, bound: &arrow_array::ArrayRef) -> Result<Vec<bool>> {
-        let all = || vec![true; self.footer.metadata().num_row_groups()];
-        let Some(stats) = self.stats(column) else { return Ok(all()) };
-        if stats.max.data_type() != bound.data_type() {
-            return Ok(all());
-        }
-        let below = arrow_ord::cmp::lt(&stats.max, &arrow_array::Scalar::new(Arc::clone(bound)))?;
-        Ok((0..below.len())
-            .map(|i| {
-                let some_null = !stats.nulls.is_valid(i) || stats.nulls.value(i) > 0;
-                some_null || !below.is_valid(i) || !below.value(i)
-            })
-            .collect())
-    }
-
-    fn stats(&self, column: &str) -> Option<stats::GroupStats> {
+    /// A column's statistics by row group; `None` when there are none.
+    pub(crate) fn group_stats(&self, column: &str) -> Option<Stats> {
         stats::of_groups(column, self.schema(), self.footer.parquet_schema(), self.footer.metadata())
+    }
+
+    /// A column's statistics by page of a row group, and the pages' first rows.
+    pub(crate) fn page_stats(&self, column: &str, group: usize) -> Option<(Stats, Vec<u64>)> {
+        let footer = &self.footer;
+        stats::of_pages(column, self.schema(), footer.parquet_schema(), footer.metadata(), group)
+    }
+
+    /// Bytes in the file of these rows' pages in some columns, about.
+    pub(crate) fn page_bytes(&self, columns: &SchemaRef, group: usize, spans: &Spans) -> u64 {
+        let metadata = self.footer.metadata();
+        let Some(of_group) = metadata.row_groups().get(group) else { return 0 };
+        let rows = u64::try_from(of_group.num_rows()).unwrap_or(0);
+        let mask = self.mask(columns.fields().iter().map(|field| field.name()));
+        let leaves = of_group.columns().iter().enumerate().filter(|(leaf, _)| mask.leaf_included(*leaf));
+        let bytes = leaves.map(|(leaf, column)| {
+            let Some(starts) = stats::page_starts(metadata, group, leaf) else {
+                return u64::try_from(column.compressed_size()).unwrap_or(0);
+            };
+            let pages = metadata.offset_index().and_then(|index| index.get(group)?.get(leaf));
+            let touched = spans.touch(&starts, rows);
+            let pages = pages.iter().flat_map(|pages| pages.page_locations()).zip(touched);
+            let sizes = pages.filter(|(_, touched)| *touched).map(|(page, _)| page.compressed_page_size);
+            sizes.map(|size| u64::try_from(size).unwrap_or(0)).sum()
+        });
+        bytes.sum()
+    }
+
+    /// Bytes of a column's filter in a row group; `None` when it has none.
+    pub(crate) fn filter_bytes(&self, column: &str, group: usize) -> Option<u64> {
+        self.filter_of(column, group).map(|(place, _)| place.end - place.start)
+    }
+
+    /// For each value, none of them NULL, whether a row group's filter of this column may hold it. `None` when there is no
+    /// filter that knows.
+    pub(crate) async fn filter(
+        &self,
+        column: &str,
+        group: usize,
+        values: &ArrayRef,
+    ) -> Result<Option<Vec<bool>>> {
+        let Some((place, physical)) = self.filter_of(column, group) else { return Ok(None) };
+        let bytes = self.input.clone().get_bytes(place).await;
+        let bytes = bytes.map_err(|e| Error::from(e).with("file", &self.path))?;
+        Ok(bloom::read(&bytes).and_then(|filter| bloom::probe(&filter, values, physical)))
+    }
+
+    fn filter_of(&self, column: &str, group: usize) -> Option<(Range<u64>, Physical)> {
+        let descriptor = self.footer.parquet_schema();
+        let (leaf, _) = parquet_column(descriptor, self.schema(), column)?;
+        let of_group = self.footer.metadata().row_groups().get(group)?;
+        let place = bloom::place(of_group.columns().get(leaf)?, self.input.size())?;
+        Some((place, descriptor.column(leaf).physical_type()))
+    }
+
+    fn mask<'a>(&self, columns: impl Iterator<Item = &'a String>) -> ProjectionMask {
+        let roots = columns.filter_map(|name| self.schema().index_of(name).ok());
+        ProjectionMask::roots(self.footer.parquet_schema(), roots)
     }
 
     /// Bytes of these columns, before compression.
@@ -208,14 +275,11 @@ impl FileReader {
         &self,
         read: Read,
     ) -> Result<impl Stream<Item = Result<RecordBatch>> + Send + 'static> {
-        let input = Input { store: Arc::clone(&self.store), path: self.path.clone(), size: self.size };
-        let mask = match read.columns {
+        let mask = match &read.columns {
             None => ProjectionMask::all(),
-            Some(columns) => {
-                let roots = columns.iter().filter_map(|name| self.schema().index_of(name).ok());
-                ProjectionMask::roots(self.footer.parquet_schema(), roots)
-            }
+            Some(columns) => self.mask(columns.iter()),
         };
+        let input = self.input.clone();
         let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(input, self.footer.clone())
             .with_batch_size(batch_rows(self.bytes(&mask), self.rows()))
             .with_projection(mask);
@@ -244,19 +308,20 @@ mod tests {
 
     use super::*;
 
-    fn footer() -> ArrowReaderMetadata {
-        let column: arrow_array::ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    fn footer() -> Footer {
+        let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
         let batch = RecordBatch::try_from_iter([("n", column)]).unwrap();
         let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
         writer.write(&batch).unwrap();
-        let bytes = bytes::Bytes::from(writer.into_inner().unwrap());
-        ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new()).unwrap()
+        let bytes = Bytes::from(writer.into_inner().unwrap());
+        let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new()).unwrap();
+        Footer { metadata, whole: Some(bytes) }
     }
 
     #[test]
     fn the_oldest_footers_are_forgotten() {
         let footer = footer();
-        let limit = 3 * footer.metadata().memory_size();
+        let limit = 3 * footer.bytes();
         let mut footers = Footers::default();
         for i in [0, 1, 2, 1, 3, 4] {
             footers.add(&Path::from(format!("f{i}")), &footer, limit);

@@ -6,13 +6,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::StreamExt;
 use object_store::{ObjectStore, buffered::BufWriter, path::Path};
-use parquet::{
-    arrow::AsyncArrowWriter,
-    basic::{Compression, ZstdLevel},
-    file::properties::WriterProperties,
-};
+use parquet::arrow::AsyncArrowWriter;
 
-use super::stats;
+use super::{properties, stats};
 use crate::{contract::Result, metadata::DataFile};
 
 /// How files are cut.
@@ -22,13 +18,15 @@ pub struct WriteOptions {
     pub file_rows: u64,
     /// Bytes of a file, about.
     pub file_bytes: u64,
-    /// Rows of a row group, at most: what a lookup of one key decodes.
+    /// Rows of a row group, at most.
     pub group_rows: usize,
+    /// Rows of a page, about: what a lookup of one key decodes.
+    pub page_rows: usize,
 }
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        Self { file_rows: 1 << 20, file_bytes: 256 << 20, group_rows: 128 << 10 }
+        Self { file_rows: 1 << 20, file_bytes: 256 << 20, group_rows: 128 << 10, page_rows: 4 << 10 }
     }
 }
 
@@ -45,6 +43,7 @@ pub(crate) struct Writer {
     store: Arc<dyn ObjectStore>,
     folder: Path,
     schema: SchemaRef,
+    keys: Vec<String>,
     options: WriteOptions,
     open: Option<OpenFile>,
     done: Vec<DataFile>,
@@ -57,14 +56,15 @@ struct OpenFile {
 }
 
 impl Writer {
-    /// A writer of rows of this schema.
+    /// A writer of rows of this schema, which are looked up by these keys.
     pub(crate) fn new(
         store: Arc<dyn ObjectStore>,
         folder: Path,
         schema: SchemaRef,
+        keys: &[String],
         options: WriteOptions,
     ) -> Self {
-        Self { store, folder, schema, options, open: None, done: Vec::new() }
+        Self { store, folder, schema, keys: keys.to_vec(), options, open: None, done: Vec::new() }
     }
 
     /// Cuts files anew from now on.
@@ -122,8 +122,8 @@ impl Writer {
         if self.open.is_none() {
             let name = format!("part-{}.parquet", uuid::Uuid::new_v4());
             let sink = BufWriter::new(Arc::clone(&self.store), self.folder.clone().join(name.as_str()));
-            let writer =
-                AsyncArrowWriter::try_new(sink, Arc::clone(&self.schema), Some(properties(self.options)))?;
+            let properties = properties::of(&self.schema, &self.keys, self.options);
+            let writer = AsyncArrowWriter::try_new(sink, Arc::clone(&self.schema), Some(properties))?;
             self.open = Some(OpenFile { name, rows: 0, writer });
         }
         self.open.as_mut().ok_or_else(|| crate::Error::new(crate::ErrorKind::Internal, "no open file"))
@@ -139,16 +139,4 @@ pub(crate) async fn remove_files(store: &Arc<dyn ObjectStore>, folder: &Path, fi
             tracing::debug!(%error, "a leftover file stays");
         }
     }
-}
-
-/// A column of more distinct values than this holds gains nothing from a dictionary, and pays for it.
-const DICTIONARY_BYTES: usize = 128 << 10;
-
-fn properties(options: WriteOptions) -> WriterProperties {
-    WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
-        .set_max_row_group_row_count(Some(options.group_rows.max(1)))
-        .set_created_by(concat!("strandline ", env!("CARGO_PKG_VERSION")).to_owned())
-        .build()
 }

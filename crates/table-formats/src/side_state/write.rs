@@ -105,7 +105,7 @@ impl SideState {
         inputs.push(stream::iter([Ok(inserts)]).boxed());
         let store = Arc::clone(self.readers.store());
         let options = self.options.files.sharing(total);
-        let mut writer = Writer::new(store, self.data_folder(), Arc::clone(schema), options);
+        let mut writer = Writer::new(store, self.data_folder(), Arc::clone(schema), &self.keys, options);
         let mut batches = merge::by_key(inputs, schema, &self.keys)?;
         while let Some(batch) = batches.next().await {
             let written = match batch {

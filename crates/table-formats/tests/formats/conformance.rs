@@ -9,9 +9,9 @@ use strandline_table_formats::{
     iceberg::{MemoryCatalog, Warehouse},
 };
 
-/// Files and row groups so small that every table has many.
+/// Files, row groups and pages so small that every table has many.
 pub(crate) fn tiny() -> LakeOptions {
-    let files = WriteOptions { file_rows: 300, group_rows: 64, ..WriteOptions::default() };
+    let files = WriteOptions { file_rows: 300, group_rows: 64, page_rows: 8, ..WriteOptions::default() };
     LakeOptions { files, small_rows: 32, fold_files: 3, mask_rows: 16, ..LakeOptions::default() }
 }
 

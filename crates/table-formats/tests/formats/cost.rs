@@ -18,7 +18,7 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn rows(keys: &(impl Iterator<Item = i64> + Clone), salt: i64) -> RecordBatch {
+pub(crate) fn rows(keys: &(impl Iterator<Item = i64> + Clone), salt: i64) -> RecordBatch {
     let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(keys.clone()))];
     let mixed = |k: i64, i: i64| (k ^ salt).wrapping_mul(0x9e37_79b9 + i) >> 7;
     for i in 0..4 {
@@ -31,7 +31,7 @@ fn rows(keys: &(impl Iterator<Item = i64> + Clone), salt: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-fn stamp(batch: u64) -> CommitStamp {
+pub(crate) fn stamp(batch: u64) -> CommitStamp {
     let writer = WriterId { pipeline: "p".into(), flow: "f".into(), incarnation: 0 };
     CommitStamp { writer, batch, state: StateVersion(0), epoch: 0 }
 }
