@@ -68,12 +68,14 @@ pub type RowStream = BoxStream<'static, Result<Rows>>;
 pub type BatchStream = BoxStream<'static, Result<RecordBatch>>;
 
 mod history;
+mod maintenance;
 
 pub(crate) use history::changed_rows;
 pub use history::{
     AppendedFile, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, CommitKind, DELETE, INSERT, TableCommit,
     UPDATE_POSTIMAGE, UPDATE_PREIMAGE, change_columns, with_change_columns,
 };
+pub use maintenance::{FileSums, MaintainOptions, Maintained};
 
 /// Version of a table: 0 after creation, one more with each commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -234,6 +236,14 @@ pub trait Table: fmt::Debug + Send + Sync {
     /// # Errors
     /// The store's.
     async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>>;
+    /// Compacts files, forgets old versions and removes what belongs to none. No snapshot of a version that is kept shows
+    /// other rows for it, and a commit of another writer is neither lost nor kept waiting. After an `Err` a part may be done.
+    ///
+    /// # Errors
+    /// `Unsupported` when the table is not ours to maintain, else the store's.
+    async fn maintain(&self, _: &MaintainOptions) -> Result<Maintained> {
+        Err(Error::new(ErrorKind::Unsupported, "this table can't be maintained"))
+    }
     /// What was read of the table's data files through this value and its snapshots until now, by look-ups, scans and
     /// rewriting. Nothing where it is not counted.
     fn read_counts(&self) -> ReadCounts {

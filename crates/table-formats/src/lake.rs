@@ -5,8 +5,11 @@
 mod append;
 mod changes;
 mod commit;
+mod compact;
+mod compact_plan;
 mod diff;
 mod feed;
+mod maintain;
 mod mode;
 mod plan;
 mod rewrite;
@@ -22,8 +25,8 @@ use async_trait::async_trait;
 
 use crate::{
     contract::{
-        BatchStream, CommitOutcome, CommitStamp, Result, Table, TableChange, TableCommit, TableSnapshot,
-        TableVersion,
+        BatchStream, CommitOutcome, CommitStamp, MaintainOptions, Maintained, Result, Table, TableChange,
+        TableCommit, TableSnapshot, TableVersion,
     },
     error::{Error, ErrorKind},
     metadata::{TableHead, TableMetadata},
@@ -115,6 +118,10 @@ impl<M: TableMetadata> Table for LakeTable<M> {
 
     async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>> {
         self.metadata.first_since(millis).await
+    }
+
+    async fn maintain(&self, options: &MaintainOptions) -> Result<Maintained> {
+        maintain::maintain(self.files(), self.options, options).await
     }
 
     fn read_counts(&self) -> ReadCounts {

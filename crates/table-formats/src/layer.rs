@@ -14,8 +14,8 @@ use futures::future::BoxFuture;
 
 use crate::{
     contract::{
-        BatchStream, CommitOutcome, CommitStamp, Result, Table, TableChange, TableCommit, TableDefinition,
-        TableFormat, TableSnapshot, TableVersion,
+        BatchStream, CommitOutcome, CommitStamp, MaintainOptions, Maintained, Result, Table, TableChange,
+        TableCommit, TableDefinition, TableFormat, TableSnapshot, TableVersion,
     },
     error::{Error, ErrorKind},
     parquet::ReadCounts,
@@ -161,6 +161,10 @@ impl Table for FaultyTable {
 
     async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>> {
         self.inner.first_since(millis).await
+    }
+
+    async fn maintain(&self, options: &MaintainOptions) -> Result<Maintained> {
+        self.inner.maintain(options).await
     }
 
     fn read_counts(&self) -> ReadCounts {
