@@ -13,8 +13,9 @@ use parquet::{
 
 use super::{WriteOptions, bloom};
 
-/// A column of more distinct values than this holds gains nothing from a dictionary, and pays for it.
-const DICTIONARY_BYTES: usize = 128 << 10;
+/// A column of more distinct values than this holds gains little from a dictionary, and pays for it: whoever reads one page
+/// of it reads the dictionary too.
+const DICTIONARY_BYTES: usize = 32 << 10;
 /// Bytes of a page, at most: of wide rows, fewer make a page.
 const PAGE_BYTES: usize = 256 << 10;
 /// Of so many values that a row group lacks, a filter lets one pass.

@@ -20,7 +20,12 @@ const ROWS: i64 = 300_000;
 const CHANGES: i64 = 300;
 
 fn options() -> LakeOptions {
-    let files = WriteOptions { file_rows: 64 << 10, group_rows: 32 << 10, ..WriteOptions::default() };
+    let files = WriteOptions {
+        file_rows: 64 << 10,
+        group_rows: 32 << 10,
+        page_rows: 1 << 10,
+        ..WriteOptions::default()
+    };
     LakeOptions { files, ..LakeOptions::default() }
 }
 
@@ -155,4 +160,21 @@ async fn closed_versions_before_the_bound_are_not_read() {
     let (unbound, both) = looked_up(one.as_ref(), &unbound).await;
     assert_eq!(both, 2000);
     assert!(read.files < unbound.files && read.bytes * 3 < unbound.bytes * 2, "{read:?} {unbound:?} {all:?}");
+}
+
+#[tokio::test]
+#[ignore = "a measurement"]
+async fn sizes_of_files_by_rows_of_a_page() {
+    for page_rows in [20_000, 8 << 10, 4 << 10, 2 << 10, 1 << 10] {
+        let files = WriteOptions { page_rows, ..WriteOptions::default() };
+        let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        let format =
+            MemoryFormat::with_store(Arc::clone(&store), LakeOptions { files, ..LakeOptions::default() });
+        let chunks: Vec<_> = (0..26).map(|c| rows(&(c * 10_000..(c + 1) * 10_000), 0)).collect();
+        let made = format.create("t", &definition(chunks[0].schema())).await.unwrap();
+        let base = made.snapshot().await.unwrap();
+        let change = TableChange::Append(stream::iter(chunks.into_iter().map(Ok)).boxed());
+        let outcome = made.commit(base.as_ref(), change, &stamp(1)).await.unwrap();
+        println!("{page_rows}: {outcome:?}");
+    }
 }
