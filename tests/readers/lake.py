@@ -9,6 +9,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("STRANDLINE", str(ROOT / "target/debug/strandline"))
 
 
+class Failed(Exception):
+    """A command of ours that did not end well, with what it said."""
+
+
 class Table:
     """A table as another program finds it.
 
@@ -30,18 +34,21 @@ class Lake:
     def command(self, verb, *arguments):
         return [BINARY, verb, "--storage", str(self.storage), "--format", self.form, *map(str, arguments)]
 
-    def run(self, pipeline, *arguments):
-        """Runs a pipeline's file once; what it prints is shown where it fails."""
-        command = self.command("run", pipeline, *arguments)
+    def ask(self, verb, *arguments):
+        """What a command prints."""
+        command = self.command(verb, *arguments)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+            raise Failed(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout
+
+    def run(self, pipeline, *arguments):
+        """Runs a pipeline's file once."""
+        return self.ask("run", pipeline, "--set", f"strandline.writeMode={self.mode}", *arguments)
 
     def query(self, sql):
         """The rows of a query, each a line of JSON."""
-        command = self.command("query", sql, "--output", "json")
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+        return self.ask("query", sql, "--output", "json").splitlines()
 
     @property
     def database(self):
