@@ -2,6 +2,7 @@
 
 mod bloom;
 mod counts;
+mod foreign;
 mod input;
 mod numbers;
 mod properties;

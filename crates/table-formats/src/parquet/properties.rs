@@ -11,7 +11,7 @@ use parquet::{
     schema::types::ColumnPath,
 };
 
-use super::{WriteOptions, bloom};
+use super::{WriteOptions, bloom, foreign};
 
 /// A column of more distinct values than this holds gains little from a dictionary, and pays for it: whoever reads one page
 /// of it reads the dictionary too.
@@ -38,7 +38,7 @@ pub(super) fn of(schema: &SchemaRef, keys: &[String], options: WriteOptions) -> 
         .set_write_batch_size(page_rows.min(1 << 10))
         .set_max_row_group_row_count(Some(group_rows))
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_created_by(concat!("strandline ", env!("CARGO_PKG_VERSION")).to_owned());
+        .set_created_by([foreign::WRITER, env!("CARGO_PKG_VERSION")].concat());
     let bounds = schema.fields().iter().map(|f| f.name().as_str()).filter(|name| BOUNDS.contains(name));
     for column in keys.iter().map(String::as_str).chain(bounds) {
         builder = builder.set_column_statistics_enabled(path(column), EnabledStatistics::Page);

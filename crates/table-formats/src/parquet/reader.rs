@@ -25,6 +25,7 @@ use parquet::{
 use super::{
     bloom,
     counts::{Counter, ReadCounts},
+    foreign,
     input::Input,
     numbers,
     spans::Spans,
@@ -166,8 +167,8 @@ impl Readers {
             .with_offset_index_policy(PageIndexPolicy::Optional);
         let whole = input.small().await?;
         let mut input = input.known(whole.clone());
-        let metadata = ArrowReaderMetadata::load_async(&mut input, options).await?;
-        let footer = Footer { metadata, whole };
+        let metadata = ArrowReaderMetadata::load_async(&mut input, options.clone()).await?;
+        let footer = Footer { metadata: foreign::plainly(metadata, &options)?, whole };
         self.lock().add(path, &footer, FOOTER_BYTES);
         Ok(footer)
     }
