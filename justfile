@@ -16,6 +16,17 @@ test:
 kafka:
     tests/kafka/run
 
+# Other readers and writers beside us: Python's in both formats, Spark with java 17 and mvn, and ten minutes of four writers at once.
+readers:
+    tests/readers/run
+    tests/nightly/foreign
+
+readers-spark:
+    tests/nightly/readers-spark
+
+stress seconds="600":
+    tests/nightly/stress {{seconds}}
+
 # What a change must pass.
 ci:
     .ci/run
