@@ -28,7 +28,8 @@ use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use catalog::FolderCatalog;
 pub use catalog::{
-    Catalog, Creation, Loaded, MemoryCatalog, RestCatalog, RestOptions, SqlCatalog, SqlOptions, Swap,
+    Catalog, CatalogOptions, Creation, Loaded, MemoryCatalog, RestCatalog, RestOptions, SqlCatalog,
+    SqlOptions, Swap,
 };
 pub use metadata::IcebergMetadata;
 use object_store::{local::LocalFileSystem, path::Path};

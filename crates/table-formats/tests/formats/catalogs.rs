@@ -159,7 +159,8 @@ async fn a_swap_is_seen_or_lost(one: &dyn Catalog, two: &dyn Catalog) {
         TableUpdate::AddSchema { schema: schema.build().unwrap() },
         TableUpdate::SetCurrentSchema { schema_id: -1 },
     ];
-    let _ = swapped(one.commit("swaps", &after, Vec::new(), updates.clone()).await.unwrap());
+    let widened = one.commit("swaps", &after, Vec::new(), updates.clone()).await.unwrap();
+    assert!(matches!(widened, Swap::Swapped(_)));
     let wider = two.load("swaps").await.unwrap().unwrap();
     assert_eq!(wider.metadata.current_schema().field_by_name("more").unwrap().id, 3);
     let lost = two.commit("swaps", &after, Vec::new(), updates).await.unwrap();

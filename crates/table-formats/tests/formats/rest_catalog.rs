@@ -12,7 +12,7 @@ use std::{
 use object_store::{local::LocalFileSystem, path::Path};
 use strandline_table_formats::{
     ErrorKind,
-    iceberg::{Catalog, CatalogOptions, SqlCatalog, SqlOptions, Warehouse},
+    iceberg::{Catalog, CatalogOptions, SqlCatalog, SqlOptions, Swap, Warehouse},
 };
 
 use super::catalogs::{creation, keeps_the_contract, set};
@@ -131,10 +131,12 @@ async fn rest_catalog_and_sql_catalog_share_a_database() {
     let seen = sql.load("t").await.unwrap().unwrap();
     assert_eq!(seen.metadata, made.metadata);
     // A commit of ours, then one of Java's upon it.
-    let _ = sql.commit("t", &seen, Vec::new(), set("by", "rust")).await.unwrap();
+    let ours = sql.commit("t", &seen, Vec::new(), set("by", "rust")).await.unwrap();
+    assert!(matches!(ours, Swap::Swapped(_)));
     let seen = rest.load("t").await.unwrap().unwrap();
     assert_eq!(seen.metadata.properties().get("by").unwrap(), "rust");
-    let _ = rest.commit("t", &seen, Vec::new(), set("then", "java")).await.unwrap();
+    let theirs = rest.commit("t", &seen, Vec::new(), set("then", "java")).await.unwrap();
+    assert!(matches!(theirs, Swap::Swapped(_)));
     let end = sql.load("t").await.unwrap().unwrap();
     let of = |name: &str| end.metadata.properties().get(name).cloned().unwrap();
     assert_eq!((of("owner"), of("by"), of("then")), ("java".into(), "rust".into(), "java".into()));
