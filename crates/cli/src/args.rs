@@ -126,15 +126,21 @@ pub(crate) struct StoreArgs {
     /// there: what is said here can be read in the list of processes.
     #[arg(long = "storage-option", value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub(crate) storage_options: Vec<(String, String)>,
+    /// How Iceberg tables are listed: `type=rest`, `uri=https://..`. Repeatable. Without it, in `catalog.db` of the storage.
+    ///
+    /// Names are those of catalog properties in `PyIceberg` and Spark. Secrets are better in the environment:
+    /// `STRANDLINE_CATALOG_CREDENTIAL`, `STRANDLINE_CATALOG_TOKEN`.
+    #[arg(long = "catalog", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) catalog: Vec<(String, String)>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PipelineArgs {
     #[command(flatten)]
     pub(crate) files: FileArgs,
-    /// Table format.
-    #[arg(long, value_enum, default_value_t = Format::Delta)]
-    pub(crate) format: Format,
+    /// Table format. Without it, the one that the storage has, else what `pipeline.yml` says, else `delta`.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
 }
 
 /// What an update is asked for. Without any of it, everything is refreshed.
@@ -167,16 +173,29 @@ pub(crate) struct GraphArgs {
 pub(crate) struct StorageArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// Table format.
-    #[arg(long, value_enum, default_value_t = Format::Delta)]
-    pub(crate) format: Format,
+    /// Table format. Without it, the one that the storage has, else what `pipeline.yml` says, else `delta`.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
 }
 
 /// Table formats of this program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
     /// Delta Lake.
     Delta,
+    /// Apache Iceberg.
+    Iceberg,
+}
+
+impl Format {
+    /// As a user writes it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Delta => "delta",
+            Self::Iceberg => "iceberg",
+        }
+    }
 }
 
 /// How rows are printed.

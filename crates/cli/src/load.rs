@@ -5,6 +5,7 @@
 //! ```yaml
 //! name: customers
 //! storage: ./lake                     # or a URL: s3://bucket/prefix
+//! format: iceberg                     # delta without it
 //! storage_options:                    # how the store of a URL is reached; secrets are better in the environment
 //!   aws_region: eu-central-1
 //! continuous: false
@@ -29,7 +30,7 @@ use strandline_runtime::{
 };
 
 use crate::{
-    args::{FileArgs, PipelineArgs, StorageArgs, StoreArgs},
+    args::{FileArgs, Format, PipelineArgs, StorageArgs, StoreArgs},
     failure::Failure,
     place::{Place, nowhere},
 };
@@ -41,6 +42,9 @@ struct Spec {
     storage: Option<String>,
     #[serde(default, deserialize_with = "scalars")]
     storage_options: BTreeMap<String, String>,
+    /// Of the tables; without it, that of the storage.
+    #[serde(default)]
+    format: Option<Format>,
     #[serde(default)]
     continuous: bool,
     // Spark's spec called them `definitions` at first.
@@ -58,7 +62,11 @@ struct Spec {
 impl Spec {
     /// Where it keeps its tables, unless the call says otherwise.
     fn place(&self, args: &StoreArgs, base: &Path) -> Option<Place> {
-        Place::named(args, self.storage.as_deref().map(|at| (base, at)), &self.storage_options)
+        let place = Place::named(args, self.storage.as_deref().map(|at| (base, at)), &self.storage_options)?;
+        let of_catalog = |(name, value): (&String, &String)| {
+            name.strip_prefix("catalog.").map(|name| (name.to_owned(), value.clone()))
+        };
+        Some(place.with_tables(self.format, self.configuration.iter().filter_map(of_catalog)))
     }
 }
 
@@ -140,7 +148,7 @@ pub(crate) async fn pipeline(
 ) -> Result<Loaded, Failure> {
     let text = text(&args.files, setting)?;
     let storage = match (purpose, &text.storage) {
-        (Purpose::Run, Some(place)) => place.open(args.format)?,
+        (Purpose::Run, Some(place)) => place.open(args.format).await?,
         (Purpose::Run, None) => {
             return Err(Failure::wrong(
                 "error: no storage folder is given\n  help: say --storage DIR or --storage URL, or name it in pipeline.yml",

@@ -3,8 +3,11 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use object_store::{ObjectStore, memory::InMemory};
-use strandline_runtime::{Location, Storage, StoreOptions, storage::is_url};
-use strandline_table_formats::{DeltaFormat, TableFormat};
+use strandline_runtime::{Error, Location, Storage, StoreOptions, storage::is_url};
+use strandline_table_formats::{
+    DeltaFormat,
+    iceberg::{CatalogOptions, IcebergFormat, Warehouse},
+};
 
 use crate::{
     args::{Format, StoreArgs},
@@ -16,7 +19,15 @@ use crate::{
 pub(crate) struct Place {
     at: String,
     options: StoreOptions,
+    /// What a `pipeline.yml` says of the format.
+    format: Option<Format>,
+    /// How tables are listed, for formats that need a catalog.
+    catalog: BTreeMap<String, String>,
 }
+
+/// Secrets of a catalog, by the variables of the environment that hold them.
+const CATALOG_SECRETS: [(&str, &str); 2] =
+    [("credential", "STRANDLINE_CATALOG_CREDENTIAL"), ("token", "STRANDLINE_CATALOG_TOKEN")];
 
 impl Place {
     /// What the call names, else what a `pipeline.yml` in `base` does. Options of both count; those of the call win.
@@ -38,16 +49,29 @@ impl Place {
             }))
             .with_options(spec_options.clone())
             .with_options(args.storage_options.iter().cloned());
-        Some(Self { at, options })
+        Some(Self { at, options, format: None, catalog: args.catalog.iter().cloned().collect() })
+    }
+
+    /// The same with what a `pipeline.yml` says of its tables. What the call says wins.
+    pub(crate) fn with_tables(
+        mut self,
+        format: Option<Format>,
+        catalog: impl Iterator<Item = (String, String)>,
+    ) -> Self {
+        self.format = format;
+        for (name, value) in catalog {
+            self.catalog.entry(name).or_insert(value);
+        }
+        self
     }
 
     /// Opens the place; a local folder is made where it is missing.
-    pub(crate) fn open(&self, format: Format) -> Result<Storage, Failure> {
-        Ok(over(Location::open(&self.at, &self.options)?, format))
+    pub(crate) async fn open(&self, format: Option<Format>) -> Result<Storage, Failure> {
+        self.with_format(Location::open(&self.at, &self.options)?, format).await
     }
 
     /// Opens the place if a pipeline ran there: asking a question must not make a folder.
-    pub(crate) async fn existing(&self, format: Format) -> Result<Option<Storage>, Failure> {
+    pub(crate) async fn existing(&self, format: Option<Format>) -> Result<Option<Storage>, Failure> {
         let folder = if is_url(&self.at) { None } else { Some(absolute(Path::new(&self.at))?) };
         let folder = folder.or_else(|| self.at.strip_prefix("file://").map(Into::into));
         if folder.is_some_and(|folder| !folder.is_dir()) {
@@ -58,7 +82,50 @@ impl Place {
         if location.folder.is_none() && location.is_empty().await? {
             return Ok(None);
         }
-        Ok(Some(over(location, format)))
+        Ok(Some(self.with_format(location, format).await?))
+    }
+
+    /// The storage with its tables in the format that is asked for, else in the one that they have.
+    async fn with_format(&self, location: Location, asked: Option<Format>) -> Result<Storage, Failure> {
+        let recorded = location.recorded_format().await?;
+        let asked = asked.or(self.format);
+        let format = match (asked, recorded.as_deref()) {
+            (Some(asked), Some(recorded)) if asked.name() != recorded => {
+                return Err(Failure::wrong(format!(
+                    "error: the tables in {} are of format {recorded}, not {}\n  help: leave --format out, or name another storage",
+                    self.at,
+                    asked.name()
+                )));
+            }
+            (Some(asked), _) => asked,
+            (None, Some("iceberg")) => Format::Iceberg,
+            (None, _) => Format::Delta,
+        };
+        match format {
+            Format::Delta => {
+                if let Some(name) = self.catalog.keys().next() {
+                    return Err(Failure::wrong(format!(
+                        "error: Delta tables are listed in no catalog: `{name}` is a setting of --format iceberg"
+                    )));
+                }
+                Ok(delta(location))
+            }
+            Format::Iceberg => self.iceberg(location).await,
+        }
+    }
+
+    async fn iceberg(&self, location: Location) -> Result<Storage, Failure> {
+        let warehouse =
+            Warehouse::new(Arc::clone(&location.store), location.url.as_deref().unwrap_or("memory://"));
+        let mut settings = self.catalog.clone();
+        for (name, variable) in CATALOG_SECRETS {
+            if let Ok(secret) = std::env::var(variable) {
+                settings.entry(name.to_owned()).or_insert(secret);
+            }
+        }
+        let catalog = CatalogOptions::parse(&settings).map_err(Error::from)?;
+        let catalog = catalog.open(&warehouse, location.folder.as_deref()).await.map_err(Error::from)?;
+        Ok(location.with_format(Arc::new(IcebergFormat::new(catalog, warehouse))))
     }
 
     /// As it was named.
@@ -70,15 +137,11 @@ impl Place {
 /// A storage that holds nothing.
 pub(crate) fn nowhere() -> Storage {
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-    over(Location { store, folder: None, url: None }, Format::Delta)
+    delta(Location { store, folder: None, url: None })
 }
 
-/// Tables live in `tables/`, everything of the engine's own in `_strandline/`.
-fn over(location: Location, format: Format) -> Storage {
-    let format: Arc<dyn TableFormat> = match format {
-        Format::Delta => {
-            Arc::new(DeltaFormat::new(Arc::clone(&location.store), object_store::path::Path::from("tables")))
-        }
-    };
-    location.with_format(format)
+/// Delta tables live in `tables/`, everything of the engine's own in `_strandline/`.
+fn delta(location: Location) -> Storage {
+    let format = DeltaFormat::new(Arc::clone(&location.store), object_store::path::Path::from("tables"));
+    location.with_format(Arc::new(format))
 }

@@ -45,6 +45,7 @@ pub mod handoff;
 pub mod project;
 mod properties;
 mod query;
+mod recorded;
 mod refresh;
 mod relation;
 pub mod report;

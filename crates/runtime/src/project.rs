@@ -12,7 +12,6 @@ use std::{
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use object_store::ObjectStore;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strandline_flow_graph::{Flow, Graph, Mode, ResolvedRequest, UpdateOutcome, UpdateRequest};
 use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, FlowQuery, InputKind, PipelineDefinition};
@@ -26,11 +25,12 @@ use crate::{
     error::{Error, ErrorKind, Result},
     events::{self, EventLog},
     query::ask,
+    recorded,
     report::{NoObserver, Observer, UpdateReport},
     settings::{self, Settings},
     sinks::{self, BatchSink, Registered, SinkPlan},
     snapshots::SnapshotProvider,
-    state::{Lease, Register, engine_path},
+    state::Lease,
     storage::Storage,
     update::{Attempt, Context, Update},
 };
@@ -314,7 +314,7 @@ impl Project {
         let (progress, mut told) = mpsc::unbounded_channel();
         let context = Arc::new(Context {
             definition: self.definition.clone(),
-            pipeline: pipeline_name(&store, &self.name).await?,
+            pipeline: recorded::pipeline_name(&store, &self.name, self.storage.format.name()).await?,
             format: Arc::clone(&self.storage.format),
             store,
             clock: Arc::clone(&self.clock),
@@ -403,22 +403,6 @@ struct Run {
     /// The request as it was asked, for the event log.
     asked: Value,
     settings: Settings,
-}
-
-#[derive(Serialize, Deserialize)]
-struct PipelineRecord {
-    name: String,
-}
-
-/// The name that the commits of a storage are stamped with: the one that its first update had. A pipeline whose file is
-/// renamed must find its own stamps.
-async fn pipeline_name(store: &Arc<dyn ObjectStore>, name: &str) -> Result<String> {
-    let register = Register::new(Arc::clone(store), engine_path(&["pipeline"]));
-    if let Some((_, record)) = register.newest::<PipelineRecord>().await? {
-        return Ok(record.name);
-    }
-    register.create(1, &PipelineRecord { name: name.to_owned() }).await?;
-    Ok(name.to_owned())
 }
 
 /// Refuses what the flow's target can't be in this format. Files and code hold what they are given.

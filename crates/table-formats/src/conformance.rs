@@ -7,6 +7,7 @@ mod commits;
 mod fixture;
 mod history;
 mod replace;
+mod replace_where;
 mod rows;
 mod tables;
 
@@ -16,6 +17,7 @@ pub use commits::{
 };
 pub use history::{line_14_commits_say_what_they_did, line_15_changes_add_up};
 pub use replace::line_13_replacing_makes_a_new_table;
+pub use replace_where::line_16_replacing_where_swaps;
 pub use rows::{
     line_01_whole_or_nothing, line_02_snapshots_dont_move, line_07_lookups_miss_nothing,
     line_08_deletes_are_exact, line_09_schemas_hold, line_10_columns_come_and_widen,
@@ -43,5 +45,6 @@ pub async fn all(format: &dyn TableFormat) -> Result<()> {
     line_12_creation_is_exclusive(format).await?;
     line_13_replacing_makes_a_new_table(format).await?;
     line_14_commits_say_what_they_did(format).await?;
-    line_15_changes_add_up(format).await
+    line_15_changes_add_up(format).await?;
+    line_16_replacing_where_swaps(format).await
 }

@@ -38,6 +38,10 @@
 //! 15. **Changes add up.** The rows of a version, and what [`Table::changes`] gives of the commits after it, are the rows
 //!     of a later version. Asked again it gives the same rows. A row that a commit only moved is not among them.
 //!
+//! 16. **Replacing where swaps.** After [`TableChange::ReplaceWhere`] the rows that met the condition are those that came
+//!     with it, in one commit, and all others are as before. A row that comes without meeting the condition is refused,
+//!     and nothing is changed.
+//!
 //! # A full refresh
 //! empties a target and its side state together. Its flows' new incarnations are recorded first; then an empty side state
 //! with the new keys is written, [`SideState::write_empty`](crate::SideState::write_empty) above the version that the
@@ -47,7 +51,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use arrow_array::RecordBatch;
+use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -324,6 +328,13 @@ pub enum TableChange {
     /// Rows come, whatever else happened: commits of other writers in between are no conflict, unless they moved the
     /// side state on, which the stamp would set back.
     Append(BatchStream),
+    /// The rows that meet a condition go, and these come, each of which must meet it. Depends on all rows of the base.
+    ReplaceWhere {
+        /// Which rows.
+        condition: Arc<dyn RowCondition>,
+        /// Rows that come.
+        rows: BatchStream,
+    },
     /// Every row goes.
     Empty,
     /// Every row goes, and these come.
@@ -338,6 +349,18 @@ pub enum TableChange {
     },
 }
 
+/// A condition on rows.
+///
+/// # Contract
+/// The answer for a row depends on the row alone.
+pub trait RowCondition: fmt::Debug + Send + Sync {
+    /// For each row, whether it meets the condition; NULL counts as not.
+    ///
+    /// # Errors
+    /// `Invalid` when the condition can't be asked of such rows.
+    fn met(&self, rows: &RecordBatch) -> Result<BooleanArray>;
+}
+
 impl fmt::Debug for TableChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -347,6 +370,9 @@ impl fmt::Debug for TableChange {
                 .field("inserts", &inserts.len())
                 .finish(),
             Self::Append(_) => f.write_str("Append"),
+            Self::ReplaceWhere { condition, .. } => {
+                f.debug_struct("ReplaceWhere").field("condition", condition).finish_non_exhaustive()
+            }
             Self::Empty => f.write_str("Empty"),
             Self::Overwrite(_) => f.write_str("Overwrite"),
             Self::Replace { definition, .. } => {

@@ -12,6 +12,7 @@ mod feed;
 mod maintain;
 mod mode;
 mod plan;
+mod replace_where;
 mod rewrite;
 mod snapshot;
 
@@ -105,6 +106,7 @@ impl<M: TableMetadata> Table for LakeTable<M> {
         let base =
             base.ok_or_else(|| Error::new(ErrorKind::Invalid, "the base is not a snapshot of this table"))?;
         let committer = commit::Committer { files: self.files(), options: self.options };
+        let change = replace_where::as_rows(base, change).await?;
         committer.commit(base.head(), change, stamp).await
     }
 

@@ -37,8 +37,8 @@ mod time;
 
 pub use contract::{
     AppendedFile, BatchStream, CommitKind, CommitOutcome, CommitStamp, Committed, LookupPlan, Result,
-    RowStream, StateVersion, Table, TableChange, TableCommit, TableDefinition, TableFormat, TableSnapshot,
-    TableVersion, WriterId,
+    RowCondition, RowStream, StateVersion, Table, TableChange, TableCommit, TableDefinition, TableFormat,
+    TableSnapshot, TableVersion, WriterId,
 };
 #[cfg(feature = "delta")]
 pub use delta::DeltaFormat;

@@ -13,6 +13,7 @@ use strandline_runtime::{
     Error, Project, Storage, UpdateReport, UpdateRequest,
     definition::{SourceFile, parse_pipeline},
 };
+use strandline_table_formats::iceberg::{IcebergFormat, MemoryCatalog, Warehouse};
 use strandline_table_formats::{DeltaFormat, LakeOptions, MemoryFormat, TableFormat, WriteMode};
 
 pub(crate) type JsonRow = BTreeMap<String, Value>;
@@ -24,13 +25,21 @@ pub(crate) enum Format {
     MemoryMasked,
     Delta,
     DeltaMasked,
+    Iceberg,
+    IcebergMasked,
 }
 
 /// The formats that every test of rows runs on.
 pub(crate) const FORMATS: [Format; 2] = [Format::Memory, Format::Delta];
 /// Every format in every write mode: all scenarios run on each.
-pub(crate) const ALL_FORMATS: [Format; 4] =
-    [Format::Memory, Format::MemoryMasked, Format::Delta, Format::DeltaMasked];
+pub(crate) const ALL_FORMATS: [Format; 6] = [
+    Format::Memory,
+    Format::MemoryMasked,
+    Format::Delta,
+    Format::DeltaMasked,
+    Format::Iceberg,
+    Format::IcebergMasked,
+];
 
 impl Format {
     pub(crate) fn is_delta(self) -> bool {
@@ -39,8 +48,8 @@ impl Format {
 
     fn options(self) -> LakeOptions {
         let write_mode = match self {
-            Self::Memory | Self::Delta => WriteMode::CopyOnWrite,
-            Self::MemoryMasked | Self::DeltaMasked => WriteMode::MergeOnRead,
+            Self::Memory | Self::Delta | Self::Iceberg => WriteMode::CopyOnWrite,
+            Self::MemoryMasked | Self::DeltaMasked | Self::IcebergMasked => WriteMode::MergeOnRead,
         };
         LakeOptions { write_mode, ..LakeOptions::default() }
     }
@@ -66,6 +75,11 @@ impl Bench {
             Format::Delta | Format::DeltaMasked => Arc::new(
                 DeltaFormat::new(Arc::clone(&store), StorePath::from("tables")).with_options(options),
             ),
+            Format::Iceberg | Format::IcebergMasked => {
+                let warehouse = Warehouse::new(Arc::clone(&store), "memory://");
+                let catalog = Arc::new(MemoryCatalog::new("memory://warehouse"));
+                Arc::new(IcebergFormat::new(catalog, warehouse).with_options(options))
+            }
         };
         let storage = Storage { store, format, folder: None, url: None };
         Self { folder: tempfile::tempdir().unwrap(), storage }

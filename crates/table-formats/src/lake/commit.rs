@@ -44,6 +44,9 @@ impl Committer {
         match change {
             TableChange::Rows { deletes, inserts } => self.rows(base, deletes, &inserts, stamp).await,
             TableChange::Append(batches) => self.append(base, batches, stamp).await,
+            TableChange::ReplaceWhere { .. } => {
+                Err(Error::new(ErrorKind::Internal, "a replacement is a change of rows by now"))
+            }
             TableChange::Empty => self.overwrite(base, stream::empty().boxed(), stamp).await,
             TableChange::Overwrite(batches) => self.overwrite(base, batches, stamp).await,
             TableChange::Replace { definition, rows } => self.replace(base, definition, rows, stamp).await,

@@ -89,7 +89,8 @@ impl<'a> Recorder<'a> {
     async fn write(&self, mut batches: BatchStream) -> Result<Vec<DataFile>> {
         let metadata = &self.files.metadata;
         let folder = metadata.root().clone().join(self.folder);
-        let mut writer = Writer::new(Arc::clone(metadata.store()), folder, self.recorded(), self.options);
+        let mut writer =
+            Writer::new(Arc::clone(metadata.store()), folder, self.recorded(), &[], self.options);
         let written: Result<()> = async {
             while let Some(batch) = batches.next().await {
                 writer.write(&batch?).await?;

@@ -35,7 +35,7 @@ async fn holds(format: impl TableFormat) {
 }
 
 #[tokio::test]
-async fn memory_keeps_the_contract() {
+async fn t01_t22_memory_keeps_the_contract() {
     holds(MemoryFormat::new()).await;
 }
 
@@ -47,7 +47,7 @@ async fn memory_keeps_the_contract_in_tiny_files_and_every_write_mode() {
 }
 
 #[tokio::test]
-async fn delta_keeps_the_contract() {
+async fn t01_t22_delta_keeps_the_contract() {
     holds(DeltaFormat::new(Arc::new(InMemory::new()), Path::from("lake house"))).await;
 }
 
@@ -67,7 +67,7 @@ async fn delta_keeps_the_contract_in_tiny_files_on_disk() {
 }
 
 #[tokio::test]
-async fn iceberg_keeps_the_contract() {
+async fn t01_t22_iceberg_keeps_the_contract() {
     holds(iceberg(Arc::new(InMemory::new()))).await;
 }
 
