@@ -20,6 +20,8 @@ pub(super) const LOCAL_TIME: &str = "timestampNtz";
 pub(super) const VECTORS: &str = "deletionVectors";
 /// Feature of recorded changes.
 pub(super) const CHANGES: &str = "changeDataFeed";
+/// Features that a table keeps by name when its versions stood for them before.
+const KEPT: [&str; 2] = ["appendOnly", CHANGES];
 /// Version from which readers and writers find features by name.
 const NAMED: (i32, i32) = (3, 7);
 
@@ -76,9 +78,19 @@ impl Features {
 }
 
 /// The protocol with what a table needs, unless it has it already.
+///
+/// Features that an old version stands for are named from then on if they are of use to a table that is maintained here; of the
+/// others it uses none, and to name them would only keep writers away who don't know them.
 pub(super) fn upgraded(now: &Protocol, needs: &Needs) -> Result<Option<Protocol>> {
     let known = Features::of(now);
     let mut all = known.clone();
+    if now.min_writer_version() < NAMED.1 {
+        all.writer.retain(|name| KEPT.contains(&name.as_str()));
+    }
+    if now.min_reader_version() < NAMED.0 {
+        all.reader.clear();
+    }
+    let kept = all.clone();
     for (name, _) in [(LOCAL_TIME, needs.local_time), (VECTORS, needs.vectors)].iter().filter(|(_, is)| *is) {
         all.reader.insert((*name).to_owned());
         all.writer.insert((*name).to_owned());
@@ -86,7 +98,7 @@ pub(super) fn upgraded(now: &Protocol, needs: &Needs) -> Result<Option<Protocol>
     if needs.changes {
         all.writer.insert(CHANGES.to_owned());
     }
-    if all == known {
+    if all == kept {
         return Ok(None);
     }
     // What readers must know has to be known to writers too.

@@ -27,8 +27,9 @@ async fn stored(fixture: &Fixture) -> BTreeSet<String> {
 
 /// When a version was committed.
 async fn time(fixture: &Fixture, version: u64) -> i64 {
-    let commits = fixture.metadata().commits(version.checked_sub(1).map(TableVersion), TableVersion(version));
-    commits.await.unwrap()[0].timestamp
+    let metadata = fixture.metadata();
+    let before = version.checked_sub(1).map(TableVersion);
+    metadata.commits(before, TableVersion(version)).await.unwrap()[0].timestamp
 }
 
 /// Versions 1 to `last`, each at a moment of its own.

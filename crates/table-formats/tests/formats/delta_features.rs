@@ -98,7 +98,7 @@ async fn features_that_are_there_and_not_made_use_of_are_kept() {
         "domainMetadata",
     ];
     for (protocol, kept) in [
-        (json!({ "minReaderVersion": 1, "minWriterVersion": 6 }), 7),
+        (json!({ "minReaderVersion": 1, "minWriterVersion": 6 }), 3),
         (named(&["deletionVectors"], &[many.as_slice(), &["deletionVectors"]].concat()), 9),
     ] {
         let options =
@@ -137,7 +137,7 @@ async fn tables_that_lose_no_row_get_rows_and_lose_none() {
 async fn partitioned(fixture: &Fixture) {
     let schema = json!({ "type": "struct", "fields": [
         { "name": "id", "type": "long", "nullable": true, "metadata": {} },
-        { "name": "region", "type": "string", "nullable": false, "metadata": {} },
+        { "name": "region", "type": "string", "nullable": true, "metadata": {} },
     ] });
     let metadata = json!({
         "id": "7c2f4f5e-0000-4000-8000-000000000001", "format": { "provider": "parquet", "options": {} },

@@ -83,7 +83,7 @@ async fn the_log_says_what_readers_need_to_know() {
     assert_eq!((&protocol["minReaderVersion"], &protocol["minWriterVersion"]), (&3.into(), &7.into()));
     let features = |of: &str| protocol[of].as_array().unwrap().iter().map(|f| f.as_str().unwrap().to_owned());
     assert!(features("readerFeatures").eq(["deletionVectors"]));
-    assert!(features("writerFeatures").eq(["appendOnly", "deletionVectors", "invariants"]));
+    assert!(features("writerFeatures").eq(["appendOnly", "deletionVectors"]));
     let properties = &actions(&entry, "metaData")[0]["configuration"];
     assert_eq!(properties["delta.enableDeletionVectors"], "true");
     assert!(properties["strandline.writers"].is_string() && properties["strandline.keys"].is_string());

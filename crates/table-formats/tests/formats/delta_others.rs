@@ -67,8 +67,9 @@ async fn t17_deletes_of_others_stay_deleted_and_ours_are_added_to_them() {
         committed(&fixture.change(3, 1..3, vec![rows(20..21)]).await);
         agrees(&fixture, [3, 4, 6, 7, 8, 20]).await;
         // What was deleted in their commit, row by row.
-        let commits = fixture.opened().await.commits(None, fixture.table.snapshot().await.unwrap().version());
-        let kinds: Vec<_> = commits.await.unwrap().iter().map(|commit| commit.kind).collect();
+        let newest = fixture.opened().await.snapshot().await.unwrap().version();
+        let commits = fixture.table.commits(None, newest).await.unwrap();
+        let kinds: Vec<_> = commits.iter().map(|commit| commit.kind).collect();
         assert_eq!(kinds[kinds.len() - 2..], [CommitKind::Delete, CommitKind::Change]);
         // A whole file goes.
         let gone: Vec<Remove> = fixture.other_removes(true).await;
@@ -91,7 +92,7 @@ fn vectors() -> deltalake_core::kernel::Protocol {
 async fn t20_optimize_between_two_batches_changes_nothing() {
     for mode in MODES {
         let fixture = fixture(mode).await;
-        for batch in 1..5 {
+        for batch in 1..5_u64 {
             let from = batch.cast_signed() * 10;
             fixture.append(batch, from..from + 10).await;
         }
