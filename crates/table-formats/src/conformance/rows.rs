@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, Int16Array, Int32Array, Int64Array, RecordBatch, StringArray, cast::AsArray,
+    Array, ArrayRef, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray, cast::AsArray,
     types::Int64Type,
 };
 use arrow_schema::{DataType, Field, Schema};
@@ -237,22 +237,26 @@ async fn columns_widen(format: &dyn TableFormat) -> Result<()> {
     let column = |data_type: &DataType| {
         Schema::new(vec![Field::new("id", DataType::Int32, false), Field::new("n", data_type.clone(), true)])
     };
-    let rows = |keys: Vec<i32>, values: ArrayRef| {
+    // Every format has decimals, and widens them.
+    let digits = |precision| DataType::Decimal128(precision, 0);
+    let rows = |keys: Vec<i32>, precision, values: Vec<i128>| {
+        let values = Decimal128Array::from(values).with_precision_and_scale(precision, 0)?;
+        let values = Arc::new(values) as ArrayRef;
         let schema = Arc::new(column(values.data_type()));
         RecordBatch::try_new(schema, vec![Arc::new(Int32Array::from(keys)) as ArrayRef, values])
     };
-    let definition = TableDefinition { schema: Arc::new(column(&DataType::Int16)), ..definition() };
+    let definition = TableDefinition { schema: Arc::new(column(&digits(4))), ..definition() };
     let table = format.create("line_10_wider", &definition).await?;
     let table = table.as_ref();
-    let narrow = rows((0..400).collect(), Arc::new(Int16Array::from_iter_values(0..400)))?;
+    let narrow = rows((0..400).collect(), 4, (0..400).collect())?;
     commit(table, TableChange::Append(streamed(narrow)), &stamp("one", 1, 0, 0)).await?;
-    let more = rows(vec![400], Arc::new(Int16Array::from(vec![400])))?;
+    let more = rows(vec![400], 4, vec![400])?;
     commit(table, TableChange::Append(streamed(more)), &stamp("one", 2, 0, 0)).await?;
     let old = table.snapshot().await?;
-    let wide = rows(vec![401], Arc::new(Int32Array::from(vec![70_000])))?;
+    let wide = rows(vec![401], 9, vec![70_000])?;
     commit(table, inserted(wide.clone()), &stamp("one", 3, 0, 0)).await?;
-    ensure(numbers(table, &DataType::Int32).await? == (402, 80_200 + 70_000), LINE)?;
-    let wider = rows(vec![402], Arc::new(Int64Array::from(vec![1 << 40])))?;
+    ensure(numbers(table, &digits(9)).await? == (402, 80_200 + 70_000), LINE)?;
+    let wider = rows(vec![402], 18, vec![1 << 40])?;
     let late = table
         .commit(old.as_ref(), TableChange::Append(streamed(wider.clone())), &stamp("one", 4, 0, 0))
         .await?;
@@ -262,9 +266,9 @@ async fn columns_widen(format: &dyn TableFormat) -> Result<()> {
     )?;
     commit(table, TableChange::Append(streamed(wider)), &stamp("one", 4, 0, 0)).await?;
     let all = 80_200 + 70_000 + (1 << 40);
-    ensure(numbers(table, &DataType::Int64).await? == (403, all), LINE)?;
+    ensure(numbers(table, &digits(18)).await? == (403, all), LINE)?;
     commit(table, TableChange::Append(streamed(wide)), &stamp("one", 5, 0, 0)).await?;
-    ensure(numbers(table, &DataType::Int64).await? == (404, all + 70_000), "10, narrower rows are taken")?;
+    ensure(numbers(table, &digits(18)).await? == (404, all + 70_000), "10, narrower rows are taken")?;
     let now = table.snapshot().await?;
     let keys: ArrayRef = Arc::new(Int64Array::from(vec![7]));
     let with_wide_key = RecordBatch::try_from_iter([("id", keys)])?;

@@ -504,7 +504,7 @@ async fn position_deletes_of_others_apply_to_older_files_and_are_kept_by_our_mas
     commit(table.as_ref(), append(rows(0..300, 0)), &stamp("f", 1)).await;
     commit(table.as_ref(), append(rows(300..600, 0)), &stamp("f", 2)).await;
     let files = table.snapshot().await.unwrap().appended_since(None).await.unwrap();
-    let urls = files.iter().flat_map(|file| [format!("memory://lake/t/{}", file.path); 2].map(Some));
+    let urls = files.iter().flat_map(|file| vec![Some(format!("memory://lake/t/{}", file.path)); 2]);
     let urls: arrow_array::StringArray = urls.collect();
     let columns: Vec<(&str, arrow_array::ArrayRef)> =
         vec![("file_path", Arc::new(urls)), ("pos", Arc::new(Int64Array::from(vec![0, 299, 0, 150])))];
@@ -604,7 +604,7 @@ async fn columns_that_others_renamed_or_replaced_are_read_by_their_numbers() {
     commit(table.as_ref(), append(rows(0..400, 7)), &stamp("f", 1)).await;
     // `value` is called `old`, and another column is called `value`.
     let mut new = fields(&lake.metadata().await.as_ref().clone(), |field| {
-        let name = if field.name == "value" { "old" } else { &field.name };
+        let name = if field.name == "value" { "old" } else { field.name.as_str() };
         Some(NestedField { name: name.to_owned(), ..field.clone() })
     });
     let long = iceberg::spec::Type::Primitive(iceberg::spec::PrimitiveType::Long);
