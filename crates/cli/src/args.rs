@@ -91,6 +91,30 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Compact tables, forget old versions, and remove files that belong to none. No answer changes by it.
+    ///
+    /// Updates may run meanwhile. Readers of a version that was replaced longer ago than is retained fail.
+    ///
+    /// Exit codes: 0 done; 2 the call is wrong; 3 a shorter retention is forced and an update runs.
+    Maintain {
+        /// Only these tables; without one, all.
+        #[arg(value_name = "TABLE")]
+        tables: Vec<String>,
+        #[command(flatten)]
+        storage: StorageArgs,
+        /// How many days a version is kept after it was replaced.
+        #[arg(long, value_name = "DAYS", default_value_t = 7.0, value_parser = days)]
+        retain: f64,
+        /// Retain for less than 7 days. No update may run.
+        #[arg(long)]
+        force: bool,
+        /// Only tell what would be done.
+        #[arg(long)]
+        dry_run: bool,
+        /// Print as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show where flows and tables stand.
     Status {
         #[command(flatten)]
@@ -218,6 +242,14 @@ pub(crate) enum Drawing {
     Mermaid,
     /// A Graphviz digraph.
     Dot,
+}
+
+/// Days, and parts of them.
+fn days(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(days) if days.is_finite() && (0.0..=36_500.0).contains(&days) => Ok(days),
+        _ => Err("write a number of days, such as 7 or 30".to_owned()),
+    }
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {

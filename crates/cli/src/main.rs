@@ -11,10 +11,14 @@ mod run;
 mod show;
 mod signals;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser as _;
-use strandline_runtime::HandoffReport;
+use strandline_runtime::{
+    HandoffReport,
+    clock::{Clock, SystemClock},
+    maintenance::{self, MaintenanceRequest},
+};
 
 use crate::{
     args::{Args, Command, PipelineArgs},
@@ -56,6 +60,14 @@ async fn obey(command: Command) -> Result<(), Failure> {
         Command::Query { sql, storage, output } => {
             let (schema, batches) = strandline_runtime::query(&load::existing(&storage).await?, &sql).await?;
             rows::print(&schema, &batches, output)
+        }
+        Command::Maintain { tables, storage, retain, force, dry_run, json } => {
+            let retain = Duration::from_secs_f64(retain * 24.0 * 3600.0);
+            let request = MaintenanceRequest { tables, retain, force, dry_run };
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+            let done = maintenance::maintain(&load::existing(&storage)?, &request, &clock).await?;
+            show::say(&if json { to_json(&done)? } else { show::maintenance(&done) });
+            Ok(())
         }
         Command::Status { storage, json } => {
             let status = strandline_runtime::status(&load::existing(&storage).await?).await?;

@@ -1,11 +1,13 @@
 //! How do reports look? Tables for people, lines for pipes.
 
 mod handoff;
+mod maintenance;
 mod progress;
 mod report;
 mod status;
 
 pub(crate) use handoff::handoff;
+pub(crate) use maintenance::maintenance;
 pub(crate) use progress::Progress;
 pub(crate) use report::{dry_run, report};
 pub(crate) use status::{rows_of, status};

@@ -42,6 +42,7 @@ mod events;
 mod expectations;
 mod flow_run;
 pub mod handoff;
+pub mod maintenance;
 pub mod project;
 mod properties;
 mod query;

@@ -16,6 +16,7 @@ mod replace_where;
 mod rewrite;
 mod snapshot;
 
+pub(crate) use maintain::remove_objects;
 pub use mode::{WRITE_MODE, WriteMode};
 use snapshot::Files;
 pub use snapshot::LakeSnapshot;

@@ -1,7 +1,7 @@
 //! Tables in memory: level 2 with nothing but a list of versions, so that the shared middle is tested on it too.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -15,8 +15,8 @@ use crate::{
     error::{Error, ErrorKind},
     lake::{LakeOptions, LakeTable},
     metadata::{
-        DataFile, DeletedPlace, DeletedRows, FileChanges, FileCommit, Mask, MetadataOutcome, TableHead,
-        TableMetadata,
+        DataFile, DeletedPlace, DeletedRows, FileChanges, FileCommit, Mask, MetadataOutcome, Operation,
+        TableHead, TableMetadata,
     },
     schema::{check_keys, holds_columns},
     time::wall_clock_millis,
@@ -67,7 +67,7 @@ impl TableFormat for MemoryFormat {
         let metadata = MemoryMetadata {
             store: Arc::clone(&self.store),
             root: Path::from(name),
-            versions: Mutex::new(vec![(first_version(definition), wall_clock_millis())]),
+            versions: Mutex::new(vec![Version::now(first_version(definition), false)]),
         };
         let table = Arc::new(LakeTable::new(Arc::new(metadata), self.options));
         tables.insert(name.to_owned(), Arc::clone(&table));
@@ -83,12 +83,27 @@ impl TableFormat for MemoryFormat {
     }
 }
 
-/// Every version of a table.
+/// Every version of a table that is kept.
 #[derive(Debug)]
 pub struct MemoryMetadata {
     store: Arc<dyn ObjectStore>,
     root: Path,
-    versions: Mutex<Vec<(TableHead, i64)>>,
+    versions: Mutex<Vec<Version>>,
+}
+
+#[derive(Debug)]
+struct Version {
+    head: TableHead,
+    /// When it was committed, in milliseconds since 1970, UTC.
+    at: i64,
+    /// Whether its commit only moved rows.
+    moved: bool,
+}
+
+impl Version {
+    fn now(head: TableHead, moved: bool) -> Self {
+        Self { head, at: wall_clock_millis(), moved }
+    }
 }
 
 #[async_trait]
@@ -111,12 +126,11 @@ impl TableMetadata for MemoryMetadata {
 
     async fn head(&self, at: Option<TableVersion>) -> Result<TableHead> {
         let versions = lock(&self.versions);
-        let head = match at {
+        let version = match at {
             None => versions.last(),
-            Some(version) => versions.iter().find(|(head, _)| head.version == version),
+            Some(at) => versions.iter().find(|version| version.head.version == at),
         };
-        head.map(|(head, _)| head.clone())
-            .ok_or_else(|| Error::new(ErrorKind::NotFound, "there is no such version"))
+        version.map(|version| version.head.clone()).ok_or_else(not_kept)
     }
 
     async fn commit(
@@ -126,12 +140,13 @@ impl TableMetadata for MemoryMetadata {
         stamp: Option<&CommitStamp>,
     ) -> Result<MetadataOutcome> {
         let mut versions = lock(&self.versions);
-        let latest = versions.last().map_or(base.version, |(head, _)| head.version);
+        let latest = versions.last().map_or(base.version, |version| version.head.version);
         if latest != base.version {
             return Ok(MetadataOutcome::Conflict { latest });
         }
+        let moved = change.operation == Operation::Compact;
         let next = base.after(change, stamp);
-        versions.push((next.clone(), wall_clock_millis()));
+        versions.push(Version::now(next.clone(), moved));
         Ok(MetadataOutcome::Committed(next))
     }
 
@@ -155,21 +170,43 @@ impl TableMetadata for MemoryMetadata {
 
     async fn commits(&self, after: Option<TableVersion>, until: TableVersion) -> Result<Vec<FileCommit>> {
         let versions = lock(&self.versions);
+        let first = after.map_or(0, |after| after.0 + 1);
         let mut commits = Vec::new();
-        let mut before: Option<&TableHead> = None;
-        for (head, timestamp) in versions.iter().take_while(|(head, _)| head.version <= until) {
-            if after.is_none_or(|after| head.version > after) {
-                commits.push(commit_of(before, head, *timestamp));
+        let mut before: Option<&Version> = None;
+        for version in versions.iter().take_while(|version| version.head.version <= until) {
+            if version.head.version.0 >= first {
+                if before.is_none() && version.head.version.0 > 0 {
+                    return Err(not_kept());
+                }
+                commits.push(commit_of(before.map(|before| &before.head), version));
             }
-            before = Some(head);
+            before = Some(version);
         }
         Ok(commits)
     }
 
     async fn first_since(&self, millis: i64) -> Result<Option<TableVersion>> {
         let versions = lock(&self.versions);
-        Ok(versions.iter().find(|(_, timestamp)| *timestamp >= millis).map(|(head, _)| head.version))
+        Ok(versions.iter().find(|version| version.at >= millis).map(|version| version.head.version))
     }
+
+    async fn expire(&self, before: i64) -> Result<u64> {
+        let mut versions = lock(&self.versions);
+        let replaced = versions.iter().skip(1).take_while(|next| next.at < before).count();
+        versions.drain(..replaced);
+        Ok(replaced as u64)
+    }
+
+    async fn named_files(&self, since: i64) -> Result<BTreeSet<String>> {
+        let versions = lock(&self.versions);
+        let replaced = versions.iter().skip(1).take_while(|next| next.at < since).count();
+        let kept = versions.iter().skip(replaced).flat_map(|version| version.head.files.iter());
+        Ok(kept.map(|file| file.path.clone()).collect())
+    }
+}
+
+fn not_kept() -> Error {
+    Error::new(ErrorKind::NotFound, "there is no such version")
 }
 
 impl TableHead {
@@ -217,7 +254,8 @@ fn masked(mask: Mask) -> Result<DataFile> {
 }
 
 /// What made one version of another.
-fn commit_of(before: Option<&TableHead>, after: &TableHead, timestamp: i64) -> FileCommit {
+fn commit_of(before: Option<&TableHead>, version: &Version) -> FileCommit {
+    let after = &version.head;
     let files = |of: Option<&TableHead>, but: Option<&TableHead>| -> Vec<Arc<DataFile>> {
         let known: BTreeMap<&str, _> =
             but.iter().flat_map(|h| h.files.iter()).map(|f| (f.path.as_str(), f)).collect();
@@ -226,14 +264,16 @@ fn commit_of(before: Option<&TableHead>, after: &TableHead, timestamp: i64) -> F
             .cloned()
             .collect()
     };
-    let removed = files(before, Some(after));
+    let (added, removed) = (files(Some(after), before), files(before, Some(after)));
+    let removes_files = !removed.is_empty();
+    let of_rows = |files: Vec<_>| if version.moved { Vec::new() } else { files };
     FileCommit {
         version: after.version,
-        timestamp,
-        added: files(Some(after), before),
-        removes_files: !removed.is_empty(),
-        removed,
+        timestamp: version.at,
+        added: of_rows(added),
+        removed: of_rows(removed),
         changed: Vec::new(),
+        removes_files,
         replaces_columns: before.is_some_and(|before| !holds_columns(&after.schema, &before.schema)),
     }
 }

@@ -6,8 +6,11 @@
 //!
 //! What holds for every key, the target's barriers, is a few values: they stand in the manifest itself.
 
+mod collect;
 mod manifest;
 mod write;
+
+pub use collect::Collected;
 
 use std::sync::Arc;
 

@@ -51,6 +51,9 @@ mod kill;
 #[path = "formats/lost.rs"]
 mod lost;
 #[cfg(test)]
+#[path = "formats/maintain.rs"]
+mod maintain;
+#[cfg(test)]
 #[path = "formats/model.rs"]
 mod model;
 #[cfg(test)]

@@ -61,7 +61,7 @@ async fn expire(files: &Files, before: i64, dry_run: bool, done: &mut Maintained
     }
     let gone: Vec<ObjectMeta> = old.into_iter().filter(|object| !named.contains(&object.location)).collect();
     done.removed = gone.iter().map(|object| object.size).collect();
-    if dry_run { Ok(()) } else { remove(metadata.store(), gone).await }
+    if dry_run { Ok(()) } else { remove_objects(metadata.store(), gone).await }
 }
 
 /// What lies in a table's folder since before a moment.
@@ -79,7 +79,7 @@ async fn unnamed_before(store: &Arc<dyn ObjectStore>, root: &Path, before: i64) 
 }
 
 /// Removes objects; one that is gone already is.
-pub(crate) async fn remove(store: &Arc<dyn ObjectStore>, objects: Vec<ObjectMeta>) -> Result<()> {
+pub(crate) async fn remove_objects(store: &Arc<dyn ObjectStore>, objects: Vec<ObjectMeta>) -> Result<()> {
     let paths = stream::iter(objects).map(|object| Ok(object.location)).boxed();
     let mut deletions = store.delete_stream(paths);
     while let Some(deleted) = deletions.next().await {
