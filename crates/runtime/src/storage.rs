@@ -108,6 +108,9 @@ impl Location {
     /// Opens a place by its path or URL. A local folder is made where it is missing; of others nothing is read or
     /// written yet.
     ///
+    /// Use the store of a URL on a multi-threaded runtime of tokio that lives as long as the store does: its connections are
+    /// driven there.
+    ///
     /// # Errors
     /// `Definition` for a URL or options that can't be meant; `Unsupported` for a scheme that is not known or a feature
     /// that is off; `Unavailable` for a folder that can't be made.

@@ -30,13 +30,18 @@ struct Pipeline {
 
 impl Pipeline {
     fn new(scenario: &Scenario, format: Format) -> Self {
-        Self::over(scenario, format, Arc::new(InMemory::new()))
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self::over(scenario, format, Arc::new(InMemory::new()), runtime)
     }
 
-    fn over(scenario: &Scenario, format: Format, store: Arc<dyn ObjectStore>) -> Self {
+    fn over(
+        scenario: &Scenario,
+        format: Format,
+        store: Arc<dyn ObjectStore>,
+        runtime: tokio::runtime::Runtime,
+    ) -> Self {
         let store = FaultStore::new(store);
         let bench = Bench::over(format, Arc::new(store.clone()));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { bench, store, runtime, scenario: scenario.clone(), format, deliveries: 0, taken: None }
     }
 
@@ -231,7 +236,10 @@ pub(crate) fn run_folder_on(folder: &str, store: &dyn Fn() -> Arc<dyn ObjectStor
     let scenarios = scenario::load_dir(&scenario::directory(folder)).unwrap();
     let scenarios: Vec<_> = scenarios.iter().filter(|scenario| !is_of_a_later_release(scenario)).collect();
     for scenario in &scenarios {
-        if let Err(failure) = scenario::run(scenario, &mut Pipeline::over(scenario, Format::Delta, store())) {
+        // Connections to a server are driven between two runs too.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let mut subject = Pipeline::over(scenario, Format::Delta, store(), runtime.unwrap());
+        if let Err(failure) = scenario::run(scenario, &mut subject) {
             panic!("{failure}");
         }
     }
