@@ -14,7 +14,7 @@ const LEASE: &str = "strandline.leaseDuration=3 seconds";
 /// A prefix of the bucket that nothing else uses.
 fn url(name: &str) -> String {
     let bucket = std::env::vars_os().find(|(name, _)| name == "STRANDLINE_S3");
-    let bucket = bucket.expect("STRANDLINE_S3 is not set: run tests/s3/run").1.into_string().unwrap();
+    let bucket = bucket.expect("STRANDLINE_S3 is not set: run tests/s3/run").1.into_string().expect("text");
     format!("{bucket}/cli/{name}-{}", std::process::id())
 }
 
@@ -24,7 +24,7 @@ fn words(output: &Output) -> String {
 
 /// What a run on a local folder leaves.
 fn expected() -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a folder");
     succeed(&["run", text(&example().join("pipeline.sql")), "--storage", text(folder.path())]);
     tables(text(folder.path()))
 }

@@ -73,7 +73,10 @@ fn build(kind: Kind, url: &Url, options: &StoreOptions) -> Result<Arc<dyn Object
 fn retries() -> object_store::RetryConfig {
     use std::time::Duration;
     object_store::RetryConfig {
-        backoff: object_store::BackoffConfig { max_backoff: Duration::from_secs(5), ..Default::default() },
+        backoff: object_store::BackoffConfig {
+            max_backoff: Duration::from_secs(5),
+            ..object_store::BackoffConfig::default()
+        },
         max_retries: 8,
         retry_timeout: Duration::from_secs(60),
     }

@@ -13,11 +13,11 @@ use std::{
 use object_store::ObjectStore;
 use serde_json::json;
 use strandline_runtime::{
-    ErrorKind, Location, Storage, StoreOptions,
+    ErrorKind, Location, StoreOptions,
     clock::Clock,
     state::{Lease, Register, engine_path},
 };
-use strandline_table_formats::{DeltaFormat, MemoryFormat, TableFormat, conformance};
+use strandline_table_formats::{DeltaFormat, LakeOptions, MemoryFormat, TableFormat, conformance};
 
 use crate::{
     pipeline::{Bench, Format},
@@ -55,7 +55,7 @@ async fn s3_t21_delta_keeps_the_contract() {
 #[tokio::test]
 #[ignore = "needs a server: tests/s3/run"]
 async fn s3_t21_files_keep_the_contract() {
-    keeps_the_contract(&MemoryFormat::with_store(store("files"), Default::default())).await;
+    keeps_the_contract(&MemoryFormat::with_store(store("files"), LakeOptions::default())).await;
 }
 
 /// A log entry of Delta is created once, however many try: S3 has no rename that could decide.
@@ -128,7 +128,7 @@ async fn s3_r03_t21_a_pipeline_goes_on_and_its_storage_is_left_tidy() {
     let mut bench = Bench::new(Format::Delta);
     let location = location("pipeline");
     let format = Arc::new(DeltaFormat::new(Arc::clone(&location.store), "tables".into()));
-    bench.storage = Storage { ..location.with_format(format) };
+    bench.storage = location.with_format(format);
     for n in 1..=5 {
         bench.file(&format!("in/{n}.json"), &[json!({"k": n % 2, "seq": n})]);
         bench.succeed(SQL).await;
