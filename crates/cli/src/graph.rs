@@ -8,7 +8,7 @@ mod text;
 use strandline_runtime::{Mode, Status};
 
 use crate::{
-    args::{Drawing, Format, GraphArgs},
+    args::{Drawing, GraphArgs},
     failure::{Failure, WRONG},
     load, place,
     show::say,
@@ -25,7 +25,7 @@ pub(crate) async fn graph(args: &GraphArgs) -> Result<(), Failure> {
         return Err(Failure { text: errors.join("\n"), code: WRONG });
     }
     let storage = match &text.storage {
-        Some(place) => place.existing(Format::Delta).await?,
+        Some(place) => place.existing(None).await?,
         None => None,
     };
     let status = match storage {

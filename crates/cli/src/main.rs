@@ -65,7 +65,7 @@ async fn obey(command: Command) -> Result<(), Failure> {
             let retain = Duration::from_secs_f64(retain * 24.0 * 3600.0);
             let request = MaintenanceRequest { tables, retain, force, dry_run };
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-            let done = maintenance::maintain(&load::existing(&storage)?, &request, &clock).await?;
+            let done = maintenance::maintain(&load::existing(&storage).await?, &request, &clock).await?;
             show::say(&if json { to_json(&done)? } else { show::maintenance(&done) });
             Ok(())
         }

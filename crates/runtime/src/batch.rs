@@ -83,6 +83,13 @@ pub(crate) struct Target<'a> {
     pub(crate) writer: &'a Writer,
 }
 
+impl Target<'_> {
+    /// What was read of it until now.
+    fn read(&self) -> ReadCounts {
+        self.table.read_counts() + self.side.read_counts()
+    }
+}
+
 /// What is fixed when a batch is planned, so that it is the same batch whenever it is applied.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pinned {

@@ -13,10 +13,10 @@ use strandline_table_formats::{
 };
 
 use crate::{
-    clock::{Clock, rfc3339},
+    clock::Clock,
     error::{Error, ErrorKind, Result},
-    project::Storage,
-    state::{Lease, engine_path},
+    state::{LEASE_DURATION, Lease, engine_path},
+    storage::Storage,
 };
 
 /// How long old versions are kept, at least, unless less is forced: longer than any update runs, or a reader reads.
@@ -83,19 +83,30 @@ pub async fn maintain(
     let is_short = request.retain < LEAST_RETENTION && !request.dry_run;
     let lease = if is_short {
         // Files of a batch that is not committed yet could be taken for nobody's.
-        let store = Arc::clone(&storage.store);
-        Some(Lease::acquire(store, storage.folder.as_deref(), rfc3339(clock.now())).await?)
+        Some(Lease::acquire(storage, Arc::clone(clock), LEASE_DURATION).await?)
     } else {
         None
     };
+    let done = all(storage, request, &names, clock).await;
+    if let Some(lease) = lease {
+        lease.release().await;
+    }
+    done
+}
+
+async fn all(
+    storage: &Storage,
+    request: &MaintenanceRequest,
+    names: &[String],
+    clock: &Arc<dyn Clock>,
+) -> Result<Vec<TableMaintenance>> {
     let before = clock.now().saturating_sub(request.retain).as_millis();
     let before = i64::try_from(before).unwrap_or(i64::MAX);
     let mut done = Vec::new();
     for name in names {
-        let maintained = one(storage, &name, before, request.dry_run).await;
-        done.extend(maintained.map_err(|error| error.with("table", &name))?);
+        let maintained = one(storage, name, before, request.dry_run).await;
+        done.extend(maintained.map_err(|error| error.with("table", name))?);
     }
-    drop(lease);
     Ok(done)
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use object_store::ObjectStore;
+use serde::Serialize;
 use serde_json::Value;
 use strandline_flow_graph::{Flow, Graph, Mode, ResolvedRequest, UpdateOutcome, UpdateRequest};
 use strandline_pipeline_sql::{DatasetDefinition, FlowDefinition, FlowQuery, InputKind, PipelineDefinition};

@@ -230,8 +230,12 @@ fn functions() -> BTreeSet<(String, String)> {
 }
 
 /// Statements of one letter: the page that maps them to tests, and the number of the last one.
-const STATEMENTS: [(char, &str, usize); 3] =
-    [('C', "statements.md", 73), ('G', "flow-statements.md", 28), ('R', "flow-statements.md", 27)];
+const STATEMENTS: [(char, &str, usize); 4] = [
+    ('C', "statements.md", 73),
+    ('G', "flow-statements.md", 28),
+    ('R', "flow-statements.md", 27),
+    ('T', "table-statements.md", 22),
+];
 
 /// The rows of a page that map the statements of one letter, in order.
 fn statement_rows(letter: char, page: &str) -> Vec<(String, String)> {

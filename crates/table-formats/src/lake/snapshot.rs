@@ -2,9 +2,7 @@
 
 use std::{any::Any, collections::BTreeMap, sync::Arc};
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::{FieldRef, Schema, SchemaRef};
-use arrow_select::take::take;
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
