@@ -17,7 +17,7 @@ const FIRST_FORMAT: &str = "delta";
 #[derive(Serialize, Deserialize)]
 struct Record {
     name: String,
-    format: Option<String>,
+    table_format: Option<String>,
 }
 
 impl Location {
@@ -45,7 +45,7 @@ pub(crate) async fn pipeline_name(store: &Arc<dyn ObjectStore>, name: &str, form
         }
         return Ok(record.name);
     }
-    let record = Record { name: name.to_owned(), format: Some(format.to_owned()) };
+    let record = Record { name: name.to_owned(), table_format: Some(format.to_owned()) };
     register(store).create(1, &record).await?;
     Ok(name.to_owned())
 }
@@ -59,5 +59,5 @@ fn register(store: &Arc<dyn ObjectStore>) -> Register {
 }
 
 fn format_of(record: &Record) -> &str {
-    record.format.as_deref().unwrap_or(FIRST_FORMAT)
+    record.table_format.as_deref().unwrap_or(FIRST_FORMAT)
 }
