@@ -82,8 +82,7 @@ impl Features {
 /// Features that an old version stands for are named from then on if they are of use to a table that is maintained here; of the
 /// others it uses none, and to name them would only keep writers away who don't know them.
 pub(super) fn upgraded(now: &Protocol, needs: &Needs) -> Result<Option<Protocol>> {
-    let known = Features::of(now);
-    let mut all = known.clone();
+    let mut all = Features::of(now);
     if now.min_writer_version() < NAMED.1 {
         all.writer.retain(|name| KEPT.contains(&name.as_str()));
     }
