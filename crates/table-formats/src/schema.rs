@@ -1,9 +1,12 @@
 //! Whether rows fit a table, how a table widens, and how rows of an older schema become rows of a newer one.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
 use strandline_cdc_core::{widened_rows, wider};
@@ -171,6 +174,7 @@ fn column(batch: &RecordBatch, field: &Field) -> Result<ArrayRef> {
 
 /// A column in a wider type.
 fn widened_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
+    let column = &cast(column, &unmarked(column.data_type()))?;
     let as_is = Field::new(field.name(), column.data_type().clone(), true);
     let rows = RecordBatch::try_new(Arc::new(Schema::new(vec![as_is])), vec![Arc::clone(column)])?;
     let wide = widened_rows(&rows, &Arc::new(Schema::new(vec![field.clone()])));
@@ -184,6 +188,21 @@ fn widened_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
         Error::new(ErrorKind::Invalid, message).because(e)
     })?;
     Ok(Arc::clone(wide.column(0)))
+}
+
+/// A type without what files say of the fields within it: their numbers make no other type of it.
+fn unmarked(data_type: &DataType) -> DataType {
+    let of = |field: &FieldRef| -> FieldRef {
+        let inner = unmarked(field.data_type());
+        Arc::new(field.as_ref().clone().with_metadata(HashMap::new()).with_data_type(inner))
+    };
+    match data_type {
+        DataType::List(item) => DataType::List(of(item)),
+        DataType::LargeList(item) => DataType::LargeList(of(item)),
+        DataType::Map(entries, sorted) => DataType::Map(of(entries), *sorted),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(of).collect()),
+        other => other.clone(),
+    }
 }
 
 /// The schema of some columns, in the order named.

@@ -349,12 +349,16 @@ async fn batches(bench: &Bench, sql: &str) -> u64 {
 #[tokio::test]
 async fn t14_commits_that_bring_nothing_are_done_with_once() {
     // Version 2 updates, 3 only moves rows, 4 deletes: passed over, they must not be looked for when the log lost them.
-    for options in ["skipChangeCommits = true, startingVersion = 1", "readChangeFeed = true"] {
+    for (options, at_first) in [
+        // The files that version 1 appended are not of version 2 any more: a batch each.
+        ("skipChangeCommits = true, startingVersion = 1", 2),
+        ("readChangeFeed = true", 1),
+    ] {
         let bench = Bench::new(Format::Delta);
         let sql =
             format!("CREATE STREAMING TABLE t AS SELECT id FROM STREAM(delta.`orders`) WITH ({options});");
         orders_until(&bench, 2);
-        assert_eq!(batches(&bench, &sql).await, 1, "{options}");
+        assert_eq!(batches(&bench, &sql).await, at_first, "{options}");
         orders_until(&bench, 3);
         assert_eq!((batches(&bench, &sql).await, batches(&bench, &sql).await), (1, 0), "{options}");
         orders_until(&bench, 5);
