@@ -125,9 +125,10 @@ impl Deletes {
                 last = Some((url, path));
             }
             let Some((_, path)) = &last else { continue };
-            match all.get_mut(path.as_str()) {
-                Some(known) => drop(known.insert(position)),
-                None => drop(all.insert(path.clone(), RoaringBitmap::from_iter([position]))),
+            if let Some(known) = all.get_mut(path.as_str()) {
+                known.insert(position);
+            } else {
+                all.insert(path.clone(), RoaringBitmap::from_iter([position]));
             }
         }
         Ok(())

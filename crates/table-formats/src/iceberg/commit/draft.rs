@@ -46,6 +46,59 @@ pub(in crate::iceberg) struct Draft {
 /// Entries by partition spec.
 type BySpec = BTreeMap<i32, (SchemaRef, PartitionSpec, Vec<ManifestEntry>)>;
 
+/// Which files of a version a change concerns, by their paths.
+struct Concerned<'a> {
+    adapter: &'a IcebergMetadata,
+    /// Files that go, and those that stay with more rows deleted.
+    gone: BTreeSet<&'a str>,
+    /// Those that stay.
+    masked: BTreeMap<&'a str, &'a DataFile>,
+}
+
+impl<'a> Concerned<'a> {
+    fn of(adapter: &'a IcebergMetadata, change: &'a FileChanges) -> Self {
+        let gone: BTreeSet<&str> = change.remove.iter().map(|file| file.path.as_str()).collect();
+        let masked = change.add.iter().map(|file| (file.path.as_str(), file));
+        let masked = masked.filter(|(path, _)| gone.contains(path)).collect();
+        Self { adapter, gone, masked }
+    }
+
+    fn path(&self, url: &str) -> Result<String> {
+        relative(self.adapter.warehouse(), self.adapter.folder(), url)
+    }
+
+    /// Whether an entry's file goes.
+    fn goes(&self, entry: &ManifestEntry) -> Result<bool> {
+        Ok(match entry.content_type() {
+            DataContentType::Data => {
+                let path = self.path(entry.file_path())?;
+                !self.masked.contains_key(path.as_str()) && self.gone.contains(path.as_str())
+            }
+            // Deletes of one file go with it, and when all its deletes are written anew.
+            DataContentType::PositionDeletes => match entry.data_file().referenced_data_file() {
+                Some(of) => self.gone.contains(self.path(&of)?.as_str()),
+                None => false,
+            },
+            DataContentType::EqualityDeletes => false,
+        })
+    }
+
+    /// How many of a manifest's data files are concerned; the deletes of those that are masked are added.
+    fn found(&self, manifest: &Manifest, deletes: &mut BySpec) -> Result<usize> {
+        let mut found = 0;
+        for entry in manifest.live().filter(|entry| entry.content_type() == DataContentType::Data) {
+            let path = self.path(entry.file_path())?;
+            found += usize::from(self.gone.contains(path.as_str()));
+            let Some(file) = self.masked.get(path.as_str()) else { continue };
+            let spec = manifest.file.partition_spec_id;
+            let by = || (Arc::clone(&manifest.schema), manifest.spec.clone(), Vec::new());
+            let entry = self.adapter.delete_entry(file, entry, spec)?;
+            deletes.entry(spec).or_insert_with(by).2.push(entry);
+        }
+        Ok(found)
+    }
+}
+
 impl Draft {
     /// The manifests after a change.
     pub(super) fn of(
@@ -54,16 +107,10 @@ impl Draft {
         change: &FileChanges,
         shape: &Shape,
     ) -> Result<Self> {
-        let gone: BTreeSet<&str> = change.remove.iter().map(|file| file.path.as_str()).collect();
-        let masked: BTreeMap<&str, &DataFile> = change
-            .add
-            .iter()
-            .filter(|file| gone.contains(file.path.as_str()))
-            .map(|file| (file.path.as_str(), file))
-            .collect();
+        let concerned = Concerned::of(adapter, change);
         let mut draft =
             Self { new: Vec::new(), kept: Vec::new(), came: Counts::default(), went: Counts::default() };
-        let new = change.add.iter().filter(|file| !masked.contains_key(file.path.as_str()));
+        let new = change.add.iter().filter(|file| !concerned.masked.contains_key(file.path.as_str()));
         let entries = new.map(|file| adapter.data_entry(file, shape)).collect::<Result<Vec<_>>>()?;
         if !entries.is_empty() {
             let metadata = &shape.metadata;
@@ -77,34 +124,10 @@ impl Draft {
         let mut deletes = BySpec::new();
         let mut found = 0;
         for manifest in &state.manifests {
-            let goes = |entry: &ManifestEntry| -> Result<bool> {
-                let path = |url: &str| relative(adapter.warehouse(), adapter.folder(), url);
-                Ok(match entry.content_type() {
-                    DataContentType::Data => {
-                        let path = path(entry.file_path())?;
-                        !masked.contains_key(path.as_str()) && gone.contains(path.as_str())
-                    }
-                    // Deletes of one file go with it, and when all its deletes are written anew.
-                    DataContentType::PositionDeletes => match entry.data_file().referenced_data_file() {
-                        Some(of) => gone.contains(path(&of)?.as_str()),
-                        None => false,
-                    },
-                    DataContentType::EqualityDeletes => false,
-                })
-            };
-            for entry in manifest.live().filter(|e| e.content_type() == DataContentType::Data) {
-                let path = relative(adapter.warehouse(), adapter.folder(), entry.file_path())?;
-                found += usize::from(gone.contains(path.as_str()));
-                if let Some(file) = masked.get(path.as_str()) {
-                    let spec = manifest.file.partition_spec_id;
-                    let by = || (Arc::clone(&manifest.schema), manifest.spec.clone(), Vec::new());
-                    let entry = adapter.delete_entry(file, entry, spec)?;
-                    deletes.entry(spec).or_insert_with(by).2.push(entry);
-                }
-            }
-            draft.carry(manifest, goes)?;
+            found += concerned.found(manifest, &mut deletes)?;
+            draft.carry(manifest, &concerned)?;
         }
-        if found != gone.len() {
+        if found != concerned.gone.len() {
             let message = "a file that shall go is not one of the version that the change is made from";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
@@ -121,15 +144,11 @@ impl Draft {
     }
 
     /// Takes a manifest over: as it is, or without files that go.
-    fn carry(
-        &mut self,
-        manifest: &Arc<Manifest>,
-        goes: impl Fn(&ManifestEntry) -> Result<bool>,
-    ) -> Result<()> {
+    fn carry(&mut self, manifest: &Arc<Manifest>, concerned: &Concerned<'_>) -> Result<()> {
         let mut entries = Vec::new();
         let mut changes = false;
         for entry in manifest.live() {
-            let goes = goes(entry)?;
+            let goes = concerned.goes(entry)?;
             changes |= goes;
             if goes {
                 self.went.add(entry.data_file());
