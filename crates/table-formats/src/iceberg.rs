@@ -14,6 +14,7 @@ mod manifest;
 mod marks;
 mod metadata;
 mod names;
+mod partition;
 mod position_deletes;
 mod schema;
 pub mod storage;

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use arrow_array::ArrayRef;
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use object_store::{ObjectStore, path::Path};
@@ -203,6 +203,18 @@ pub enum MetadataOutcome {
     },
 }
 
+/// Tells rows apart that must not share a file.
+///
+/// # Contract
+/// Each row of a batch is in exactly one group. Rows are in groups of one folder exactly if they may share a file.
+pub trait Partitioner: fmt::Debug + Send + Sync {
+    /// Rows of a batch in groups: the folder of their files, within the table's, and their places in the batch, rising.
+    ///
+    /// # Errors
+    /// `Unsupported` for values that can't be told apart.
+    fn split(&self, rows: &RecordBatch) -> Result<Vec<(String, UInt32Array)>>;
+}
+
 /// A table's metadata, to a format's adapter.
 ///
 /// # Contract
@@ -290,6 +302,14 @@ pub trait TableMetadata: fmt::Debug + Send + Sync + 'static {
     /// `Unsupported`.
     fn file_schema(&self, _: &TableHead, schema: &SchemaRef) -> Result<SchemaRef> {
         Ok(Arc::clone(schema))
+    }
+    /// What tells rows apart that must not share a file; `None` where any rows may. `schema` may have columns that the base
+    /// lacks.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    fn partitioner(&self, _: &TableHead, _: &SchemaRef) -> Result<Option<Arc<dyn Partitioner>>> {
+        Ok(None)
     }
     /// The folder, within the table's, for files that tell what a commit changed; `None` where the table does not record
     /// it, and its changes are found by comparing files.

@@ -9,7 +9,7 @@ use iceberg::{
     TableRequirement, TableUpdate,
     spec::{
         DataContentType, DataFileBuilder, DataFileFormat, Datum, MAIN_BRANCH, ManifestEntry, ManifestStatus,
-        Snapshot, SnapshotReference, SnapshotRetention, Struct, TableMetadata as IcebergTable,
+        Snapshot, SnapshotReference, SnapshotRetention, TableMetadata as IcebergTable,
     },
 };
 use object_store::ObjectStoreExt;
@@ -33,7 +33,7 @@ use crate::{
 };
 
 pub(super) use draft::Draft;
-pub(super) use shape::{Shape, numbered, sort_order};
+pub(super) use shape::{Shape, lacks_source, numbered, sort_order};
 
 /// So often a swap is tried that was lost to somebody who left the rows alone.
 const TRIES: usize = 16;
@@ -180,12 +180,15 @@ impl IcebergMetadata {
     /// The entry of a new data file.
     pub(super) fn data_entry(&self, file: &DataFile, shape: &Shape) -> Result<ManifestEntry> {
         let metrics = Metrics::of(file, shape.metadata.current_schema())?;
+        let partition = self.partition(file, shape.metadata.default_partition_spec()).ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "a file's partition is not known").with("file", &file.path)
+        })?;
         let mut builder = DataFileBuilder::default();
         builder
             .content(DataContentType::Data)
             .file_path(self.warehouse().url(&file_path(self.folder(), &file.path)?))
             .file_format(DataFileFormat::Parquet)
-            .partition(Struct::empty())
+            .partition(partition)
             .partition_spec_id(shape.metadata.default_partition_spec_id())
             .record_count(file.rows)
             .file_size_in_bytes(file.size)

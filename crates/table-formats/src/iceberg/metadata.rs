@@ -8,7 +8,9 @@ use std::{
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream};
-use iceberg::spec::{FormatVersion, Schema as IcebergSchema, SnapshotRef, TableMetadata as IcebergTable};
+use iceberg::spec::{
+    FormatVersion, PartitionSpec, Schema as IcebergSchema, SnapshotRef, Struct, TableMetadata as IcebergTable,
+};
 use object_store::{ObjectStore, path::Path};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 use roaring::RoaringBitmap;
@@ -21,6 +23,7 @@ use super::{
     manifest::{Known, Manifest},
     marks::{MARKS, Marks},
     names,
+    partition::{Partitions, Split},
     position_deletes::Deletes,
     schema,
 };
@@ -29,7 +32,7 @@ use crate::{
     error::{Error, ErrorKind},
     metadata::{
         DataFile, DeletedPlace, DeletedRows, FileChanges, FileCommit, Mask, MetadataOutcome, Operation,
-        TableHead, TableMetadata,
+        Partitioner, TableHead, TableMetadata,
     },
     parquet::{Readers, file_path},
 };
@@ -47,6 +50,7 @@ pub struct IcebergMetadata {
     /// Whether it is maintained by somebody else, and only read.
     foreign: bool,
     deletes: Deletes,
+    partitions: Arc<Partitions>,
     /// The newest version seen: manifests that the next one names too are not read again.
     newest: Mutex<Option<TableHead>>,
 }
@@ -99,6 +103,7 @@ impl IcebergMetadata {
             warehouse,
             root,
             foreign: false,
+            partitions: Arc::default(),
             newest: Mutex::new(None),
         })
     }
@@ -227,10 +232,29 @@ impl IcebergMetadata {
         })
     }
 
-    /// Whether the files that come have the numbers that the table has for their columns. Those of an append may have been
-    /// written on an older version, after which somebody else gave a column another number.
+    /// The partition of a file that was written for one of this spec.
+    pub(super) fn partition(&self, file: &DataFile, spec: &PartitionSpec) -> Option<Struct> {
+        if spec.is_unpartitioned() {
+            return Some(Struct::empty());
+        }
+        let of = self.partitions.of_file(&file.path);
+        of.filter(|(id, _)| *id == spec.spec_id()).map(|(_, partition)| partition)
+    }
+
+    /// Whether the files that come have the numbers that the table has for their columns, and are of partitions as the table
+    /// has them. Those of an append or of a compaction may have been written on an older version, after which somebody
+    /// else gave a column another number, or made other partitions.
     pub(super) async fn fits(&self, change: &FileChanges, shape: &Shape) -> Result<bool> {
-        if change.operation != Operation::Append || shape.metadata.schemas_iter().len() == 1 {
+        let spec = shape.metadata.default_partition_spec();
+        let stays = |file: &DataFile| change.remove.iter().any(|gone| gone.path == file.path);
+        if !spec.is_unpartitioned() {
+            let mut new = change.add.iter().filter(|file| !stays(file));
+            if new.any(|file| self.partition(file, spec).is_none()) {
+                return Ok(false);
+            }
+        }
+        let late = matches!(change.operation, Operation::Append | Operation::Compact);
+        if !late || shape.metadata.schemas_iter().len() == 1 {
             return Ok(true);
         }
         let Some(file) = change.add.first() else { return Ok(true) };
@@ -334,6 +358,17 @@ impl TableMetadata for IcebergMetadata {
         schema::with_numbers(&commit::numbered(metadata, schema, &[])?)
     }
 
+    fn partitioner(&self, head: &TableHead, schema: &SchemaRef) -> Result<Option<Arc<dyn Partitioner>>> {
+        let metadata = &state_of(head)?.loaded.metadata;
+        let spec = metadata.default_partition_spec();
+        let fields = commit::numbered(metadata, schema, &[])?;
+        // A table that loses a column by which it is partitioned is not partitioned any more.
+        if spec.is_unpartitioned() || commit::lacks_source(spec, &fields) {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(Split::new(spec, &fields, schema, &self.partitions)?)))
+    }
+
     async fn expire(&self, before: i64) -> Result<u64> {
         self.forget(before).await
     }
@@ -375,12 +410,6 @@ fn check_writable(metadata: &IcebergTable) -> Result<()> {
     if metadata.format_version() == FormatVersion::V3 {
         let message = "the table has format version 3, which is read, not changed";
         return Err(Error::new(ErrorKind::Unsupported, message));
-    }
-    if !metadata.default_partition_spec().is_unpartitioned() {
-        let fields = metadata.default_partition_spec().fields().iter().map(|field| field.name.as_str());
-        let fields = fields.collect::<Vec<_>>().join(", ");
-        let message = "the table is partitioned, which is read, not changed";
-        return Err(Error::new(ErrorKind::Unsupported, message).with("partition fields", fields));
     }
     Ok(())
 }

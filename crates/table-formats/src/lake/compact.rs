@@ -118,10 +118,12 @@ impl Compactor {
     /// New files with the rows of these, by key.
     async fn rewritten(&self, head: &TableHead, group: &[Arc<DataFile>]) -> Result<Vec<DataFile>> {
         let schema = self.files.metadata.file_schema(head, &head.schema)?;
+        let partitioner = self.files.metadata.partitioner(head, &head.schema)?;
         let writer = || {
             let metadata = &self.files.metadata;
             let (store, folder) = (Arc::clone(metadata.store()), metadata.root().clone());
-            Writer::new(store, folder, Arc::clone(&schema), &head.keys, self.options.files)
+            let writer = Writer::new(store, folder, Arc::clone(&schema), &head.keys, self.options.files);
+            writer.partitioned(partitioner.clone())
         };
         let mut outputs =
             Outputs { end: compact_plan::end(&head.schema), current: writer(), closed: writer() };

@@ -98,9 +98,11 @@ impl Committer {
     /// A writer of files of the table in a schema.
     pub(super) fn writer(&self, base: &TableHead, schema: &SchemaRef) -> Result<Writer> {
         let metadata = &self.files.metadata;
+        let partitioner = metadata.partitioner(base, schema)?;
         let schema = metadata.file_schema(base, schema)?;
         let (store, folder) = (Arc::clone(metadata.store()), metadata.root().clone());
-        Ok(Writer::new(store, folder, schema, &base.keys, self.options.files))
+        let writer = Writer::new(store, folder, schema, &base.keys, self.options.files);
+        Ok(writer.partitioned(partitioner))
     }
 
     /// Takes back files that no version names.

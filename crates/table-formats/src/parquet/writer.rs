@@ -1,15 +1,22 @@
 //! Writing a stream of rows to files of a bounded size.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use arrow_select::take::take_record_batch;
 use futures::StreamExt;
 use object_store::{ObjectStore, buffered::BufWriter, path::Path};
 use parquet::arrow::AsyncArrowWriter;
 
 use super::{properties, stats};
-use crate::{contract::Result, metadata::DataFile};
+use crate::{
+    contract::Result,
+    metadata::{DataFile, Partitioner},
+};
+
+/// So many files of rows that are told apart are open at a time; with one more all are ended.
+const OPEN_FILES: usize = 64;
 
 /// How files are cut.
 #[derive(Debug, Clone, Copy)]
@@ -45,12 +52,14 @@ pub(crate) struct Writer {
     schema: SchemaRef,
     keys: Vec<String>,
     options: WriteOptions,
-    open: Option<OpenFile>,
+    partitioner: Option<Arc<dyn Partitioner>>,
+    /// Open files by the folder that they lie in: one, unless rows are told apart.
+    open: BTreeMap<String, OpenFile>,
     done: Vec<DataFile>,
 }
 
 struct OpenFile {
-    name: String,
+    path: String,
     rows: u64,
     writer: AsyncArrowWriter<BufWriter>,
 }
@@ -64,7 +73,21 @@ impl Writer {
         keys: &[String],
         options: WriteOptions,
     ) -> Self {
-        Self { store, folder, schema, keys: keys.to_vec(), options, open: None, done: Vec::new() }
+        Self {
+            store,
+            folder,
+            schema,
+            keys: keys.to_vec(),
+            options,
+            partitioner: None,
+            open: BTreeMap::new(),
+            done: Vec::new(),
+        }
+    }
+
+    /// The same, and rows that must not share a file go to files apart.
+    pub(crate) fn partitioned(self, partitioner: Option<Arc<dyn Partitioner>>) -> Self {
+        Self { partitioner, ..self }
     }
 
     /// Cuts files anew from now on.
@@ -74,10 +97,22 @@ impl Writer {
 
     /// Writes rows of the writer's schema.
     pub(crate) async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let Some(partitioner) = &self.partitioner else { return self.write_to("", batch).await };
+        for (folder, places) in partitioner.split(batch)? {
+            let rows = take_record_batch(batch, &places)?;
+            if !self.open.contains_key(&folder) && self.open.len() >= OPEN_FILES {
+                self.close().await?;
+            }
+            self.write_to(&folder, &rows).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_to(&mut self, folder: &str, batch: &RecordBatch) -> Result<()> {
         let mut from = 0;
         while from < batch.num_rows() {
             let options = self.options;
-            let file = self.file()?;
+            let file = self.file(folder)?;
             let space = usize::try_from(options.file_rows.saturating_sub(file.rows)).unwrap_or(usize::MAX);
             let rows = space.min(batch.num_rows() - from).max(1);
             file.writer.write(&batch.slice(from, rows)).await?;
@@ -85,18 +120,25 @@ impl Writer {
             from += rows;
             let bytes = (file.writer.bytes_written() + file.writer.in_progress_size()) as u64;
             if file.rows >= options.file_rows || bytes >= options.file_bytes {
-                self.close().await?;
+                self.close_one(folder).await?;
             }
         }
         Ok(())
     }
 
-    /// Ends the current file, so that the next row begins a new one.
+    /// Ends the current files, so that the next row begins a new one.
     pub(crate) async fn close(&mut self) -> Result<()> {
-        let Some(mut file) = self.open.take() else { return Ok(()) };
+        while let Some(folder) = self.open.first_key_value().map(|(folder, _)| folder.clone()) {
+            self.close_one(&folder).await?;
+        }
+        Ok(())
+    }
+
+    async fn close_one(&mut self, folder: &str) -> Result<()> {
+        let Some(mut file) = self.open.remove(folder) else { return Ok(()) };
         let metadata = file.writer.finish().await?;
         self.done.push(DataFile {
-            path: file.name,
+            path: file.path,
             size: file.writer.bytes_written() as u64,
             rows: file.rows,
             stats: stats::of_file(&self.schema, &metadata)?,
@@ -114,19 +156,21 @@ impl Writer {
 
     /// Takes back what was written, as far as the store lets us: no table names these files.
     pub(crate) async fn abandon(mut self) {
-        self.open = None;
+        self.open.clear();
         remove_files(&self.store, &self.folder, &self.done).await;
     }
 
-    fn file(&mut self) -> Result<&mut OpenFile> {
-        if self.open.is_none() {
+    fn file(&mut self, folder: &str) -> Result<&mut OpenFile> {
+        if !self.open.contains_key(folder) {
             let name = format!("part-{}.parquet", uuid::Uuid::new_v4());
-            let sink = BufWriter::new(Arc::clone(&self.store), self.folder.clone().join(name.as_str()));
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            let sink = BufWriter::new(Arc::clone(&self.store), super::file_path(&self.folder, &path)?);
             let properties = properties::of(&self.schema, &self.keys, self.options);
             let writer = AsyncArrowWriter::try_new(sink, Arc::clone(&self.schema), Some(properties))?;
-            self.open = Some(OpenFile { name, rows: 0, writer });
+            self.open.insert(folder.to_owned(), OpenFile { path, rows: 0, writer });
         }
-        self.open.as_mut().ok_or_else(|| crate::Error::new(crate::ErrorKind::Internal, "no open file"))
+        let open = self.open.get_mut(folder);
+        open.ok_or_else(|| crate::Error::new(crate::ErrorKind::Internal, "no open file"))
     }
 }
 

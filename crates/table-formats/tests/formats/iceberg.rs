@@ -546,21 +546,62 @@ async fn equality_deletes_of_others_are_refused_with_a_remedy() {
     assert!(refused.to_string().contains("equality") && refused.to_string().contains("compact"), "{refused}");
 }
 
+/// The data files of the newest version.
+async fn data_files(lake: &Lake) -> Vec<iceberg::spec::DataFile> {
+    let metadata = lake.metadata().await;
+    let warehouse = Warehouse::new(Arc::<InMemory>::clone(&lake.store), "memory://");
+    let io = strandline_table_formats::iceberg::file_io(&warehouse);
+    let path = metadata.current_snapshot().unwrap().manifest_list().replacen("memory://", "", 1);
+    let bytes = lake.store.get(&path.into()).await.unwrap().bytes().await.unwrap();
+    let list = iceberg::spec::ManifestList::parse_with_version(&bytes, metadata.format_version()).unwrap();
+    let mut files = Vec::new();
+    for manifest in list.consume_entries() {
+        let manifest = manifest.load_manifest(&io).await.unwrap();
+        let live = manifest.entries().iter().filter(|entry| entry.is_alive());
+        files.extend(live.map(|entry| entry.data_file().clone()));
+    }
+    files.retain(|file| file.content_type() == iceberg::spec::DataContentType::Data);
+    files
+}
+
 #[tokio::test]
-async fn a_partitioned_table_is_read_and_not_changed() {
-    use iceberg::spec::{Transform, UnboundPartitionSpec};
-    let lake = Lake::new();
-    let table = lake.format(WriteMode::Auto).create("t", &definition()).await.unwrap();
-    commit(table.as_ref(), append(rows(0..10, 0)), &stamp("f", 1)).await;
-    let spec =
-        UnboundPartitionSpec::builder().add_partition_field(1, "bucket", Transform::Bucket(4)).unwrap();
-    let spec = spec.build();
-    lake.others(vec![TableUpdate::AddSpec { spec }, TableUpdate::SetDefaultSpec { spec_id: -1 }]).await;
-    assert_eq!(read(table.as_ref()).await.len(), 10);
-    let base = table.snapshot().await.unwrap();
-    let refused = table.commit(base.as_ref(), append(rows([11], 0)), &stamp("f", 2)).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Unsupported);
-    assert!(refused.to_string().contains("bucket"), "{refused}");
+async fn rows_go_to_files_of_their_partitions() {
+    use iceberg::spec::{Datum, Literal, Transform, UnboundPartitionSpec};
+    for mode in [WriteMode::CopyOnWrite, WriteMode::MergeOnRead] {
+        let lake = Lake::new();
+        let format = lake.format(mode);
+        let table = format.create("t", &definition()).await.unwrap();
+        commit(table.as_ref(), append(rows(0..50, 0)), &stamp("f", 1)).await;
+        let base = table.snapshot().await.unwrap();
+        let spec = UnboundPartitionSpec::builder()
+            .add_partition_field(2, "value_is", Transform::Identity)
+            .and_then(|spec| spec.add_partition_field(1, "bucket", Transform::Bucket(4)));
+        let spec = spec.unwrap().build();
+        lake.others(vec![TableUpdate::AddSpec { spec }, TableUpdate::SetDefaultSpec { spec_id: -1 }]).await;
+        // Files that were written for a table without partitions are none for one with them.
+        let late = table.commit(base.as_ref(), append(rows([99], 0)), &stamp("f", 2)).await.unwrap();
+        assert!(matches!(late, CommitOutcome::Conflict { .. }), "{late:?}");
+        commit(table.as_ref(), append(rows(100..400, 1)), &stamp("f", 2)).await;
+        update(table.as_ref(), (100..200).step_by(3).chain([5, 7]), 2, 3).await;
+        update(table.as_ref(), (100..200).step_by(9), 1, 4).await;
+        let mut expected: BTreeMap<_, _> = (0..50).map(|key| (key, Some(0))).collect();
+        expected.extend((100..400).map(|key| (key, Some(1))));
+        expected.extend((100..200).step_by(3).chain([5, 7]).map(|key| (key, Some(2))));
+        expected.extend((100..200).step_by(9).map(|key| (key, Some(1))));
+        assert_eq!(read(table.as_ref()).await, expected);
+        assert_eq!(read(format.open("t").await.unwrap().unwrap().as_ref()).await, expected);
+        let files: Vec<_> = data_files(&lake).await;
+        let mut seen = BTreeSet::new();
+        for file in files.iter().filter(|file| !file.partition().fields().is_empty()) {
+            let value = |bounds: &HashMap<i32, Datum>| Literal::from(bounds[&2].clone());
+            let (low, high) = (value(file.lower_bounds()), value(file.upper_bounds()));
+            assert_eq!(file.partition().fields()[0], Some(low.clone()), "{file:?}");
+            assert_eq!(low, high);
+            assert!(file.file_path().contains("/data/value_is="), "{file:?}");
+            seen.insert(format!("{:?}", file.partition().fields()[1]));
+        }
+        assert_eq!(seen.len(), 4, "all buckets have rows: {seen:?}");
+    }
 }
 
 #[tokio::test]

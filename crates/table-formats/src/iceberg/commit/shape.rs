@@ -4,7 +4,7 @@ use arrow_schema::Schema;
 use iceberg::{
     TableUpdate,
     spec::{
-        NullOrder, Schema as IcebergSchema, SortDirection, SortField, SortOrder,
+        NullOrder, PartitionSpec, Schema as IcebergSchema, SortDirection, SortField, SortOrder,
         TableMetadata as IcebergTable, TableMetadataBuilder, Transform, UnboundPartitionSpec,
     },
 };
@@ -74,13 +74,17 @@ fn columns(metadata: &IcebergTable, new: IcebergSchema) -> Vec<TableUpdate> {
 
 /// A table that lost a column by which it is partitioned is not partitioned any more.
 fn departitioned(metadata: &IcebergTable, new: &IcebergSchema) -> Vec<TableUpdate> {
-    let fields = metadata.default_partition_spec().fields();
-    if fields.iter().all(|field| new.field_by_id(field.source_id).is_some()) {
+    if !lacks_source(metadata.default_partition_spec(), new) {
         return Vec::new();
     }
     let spec_id = TableMetadataBuilder::LAST_ADDED;
     let spec = UnboundPartitionSpec::builder().build();
     vec![TableUpdate::AddSpec { spec }, TableUpdate::SetDefaultSpec { spec_id }]
+}
+
+/// True when a column by which files are partitioned is none of these.
+pub(in crate::iceberg) fn lacks_source(spec: &PartitionSpec, columns: &IcebergSchema) -> bool {
+    spec.fields().iter().any(|field| columns.field_by_id(field.source_id).is_none())
 }
 
 /// Files are sorted by key, as far as Iceberg can say it.
