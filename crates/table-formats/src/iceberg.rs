@@ -16,6 +16,7 @@ mod metadata;
 mod names;
 mod partition;
 mod position_deletes;
+mod properties;
 mod schema;
 pub mod storage;
 mod summary;
@@ -104,7 +105,7 @@ impl TableFormat for IcebergFormat {
             sort_order: commit::sort_order(&schema, &definition.keys),
             schema,
             partitioning: UnboundPartitionSpec::builder().build(),
-            properties: properties(definition),
+            properties: properties_of(definition),
         };
         let loaded = self.catalog.create(name, creation).await.map_err(|e| e.with("table", name))?;
         Ok(Arc::new(self.table(name, &loaded)?))
@@ -163,7 +164,7 @@ fn local_folder(path: &str) -> Result<Option<PathBuf>> {
 }
 
 /// The properties that a definition makes.
-fn properties(definition: &TableDefinition) -> HashMap<String, String> {
+fn properties_of(definition: &TableDefinition) -> HashMap<String, String> {
     let mut all: HashMap<_, _> = definition.properties.clone().into_iter().collect();
     all.insert(KEYS.to_owned(), serde_json::json!(definition.keys).to_string());
     all.extend(definition.comment.clone().map(|comment| (COMMENT.to_owned(), comment)));

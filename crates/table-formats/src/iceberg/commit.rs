@@ -21,6 +21,7 @@ use super::{
     marks::{self, MARKS, Marks, STAMP},
     metadata::{IcebergMetadata, State, state_of},
     position_deletes::FILE_NUMBER,
+    properties,
     summary::{self, Counts},
     values::Metrics,
 };
@@ -121,7 +122,7 @@ impl IcebergMetadata {
         manifest::write_list(self.warehouse(), &list, &fresh, (id, parent, sequence)).await?;
         let all = fresh.iter().flat_map(|manifest| manifest.live()).map(AsRef::as_ref);
         let counts = (draft.came, draft.went, Counts::of(all));
-        let more = lines(base, stamp)?;
+        let more = lines(base, change, stamp)?;
         let last = metadata.last_updated_ms();
         let snapshot = Snapshot::builder()
             .with_snapshot_id(id)
@@ -148,7 +149,7 @@ impl IcebergMetadata {
             properties.insert(MARKS.to_owned(), marks_after(base, stamp).to_text()?);
         }
         if let Some(definition) = &change.definition {
-            properties.extend(super::properties(definition));
+            properties.extend(super::properties_of(definition));
             let gone = metadata.properties().keys();
             let gone = gone.filter(|name| name.as_str() != MARKS && !properties.contains_key(*name));
             let removals: Vec<_> = gone.cloned().collect();
@@ -275,12 +276,19 @@ fn marks_after(base: &TableHead, stamp: Option<&CommitStamp>) -> Marks {
 }
 
 /// What the summary says beside the counts.
-fn lines(base: &TableHead, stamp: Option<&CommitStamp>) -> Result<HashMap<String, String>> {
+fn lines(
+    base: &TableHead,
+    change: &FileChanges,
+    stamp: Option<&CommitStamp>,
+) -> Result<HashMap<String, String>> {
     let mut lines = HashMap::from([
         (MARKS.to_owned(), marks_after(base, stamp).to_text()?),
         ("engine-name".to_owned(), "strandline".to_owned()),
         ("engine-version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
     ]);
+    if change.definition.is_some() {
+        lines.insert(properties::REPLACED.to_owned(), properties::to_text(&base.properties)?);
+    }
     if let Some(stamp) = stamp {
         lines.insert(STAMP.to_owned(), marks::stamp_text(stamp)?);
     }

@@ -17,15 +17,15 @@ use roaring::RoaringBitmap;
 use tokio::sync::Mutex;
 
 use super::{
-    Catalog, KEYS, Loaded, Warehouse, chain,
+    Catalog, Loaded, Warehouse, chain,
     commit::{self, Shape},
     files, manifest,
     manifest::{Known, Manifest},
-    marks::{MARKS, Marks},
+    marks::Marks,
     names,
     partition::{Partitions, Split},
     position_deletes::Deletes,
-    schema,
+    properties, schema,
 };
 use crate::{
     contract::{CommitStamp, Result, TableDefinition, TableVersion},
@@ -213,16 +213,13 @@ impl IcebergMetadata {
         };
         let files = files::of(&state.manifests, &place, &known)?;
         let marks = Marks::at(&metadata, state.snapshot.as_ref().map(|s| s.snapshot_id()))?;
-        let mut keys = keys(&metadata)?;
-        if keys.iter().any(|key| columns.field_with_name(key).is_err()) {
-            // An older version, of before the table was replaced.
-            keys = Vec::new();
-        }
+        let properties = properties::at(&metadata, state.snapshot.as_ref().map(|s| s.snapshot_id()))?;
+        let keys = properties::keys(&properties)?;
         Ok(TableHead {
             version: chain::version(state.snapshot.as_ref()),
             schema: columns,
             keys,
-            properties: properties(&metadata),
+            properties,
             batches: marks.batches,
             state: marks.state,
             epoch: marks.epoch,
@@ -412,18 +409,4 @@ fn check_writable(metadata: &IcebergTable) -> Result<()> {
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     Ok(())
-}
-
-/// Properties of a table, but for the marks, which are ours alone.
-fn properties(metadata: &IcebergTable) -> BTreeMap<String, String> {
-    let all = metadata.properties().iter().filter(|(name, _)| name.as_str() != MARKS);
-    all.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-fn keys(metadata: &IcebergTable) -> Result<Vec<String>> {
-    match metadata.properties().get(KEYS) {
-        None => Ok(Vec::new()),
-        Some(keys) => serde_json::from_str(keys)
-            .map_err(|e| Error::new(ErrorKind::Corrupt, format!("`{KEYS}` is no JSON list")).because(e)),
-    }
 }
