@@ -6,6 +6,7 @@ mod events;
 mod example;
 mod graph;
 mod handoff;
+mod iceberg;
 mod init;
 mod kill;
 #[cfg(feature = "s3")]

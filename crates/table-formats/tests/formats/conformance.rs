@@ -6,7 +6,7 @@ use object_store::{ObjectStore, memory::InMemory, path::Path};
 use strandline_table_formats::{
     DeltaFormat, DurableLocal, IcebergFormat, LakeOptions, MemoryFormat, TableFormat, WriteMode,
     WriteOptions, conformance,
-    iceberg::{MemoryCatalog, Warehouse},
+    iceberg::{MemoryCatalog, SqlCatalog, Warehouse},
 };
 
 /// Files, row groups and pages so small that every table has many.
@@ -28,7 +28,7 @@ pub(crate) fn iceberg(store: Arc<dyn ObjectStore>) -> IcebergFormat {
     IcebergFormat::new(catalog, Warehouse::new(store, "memory://"))
 }
 
-async fn holds(format: impl TableFormat) {
+pub(crate) async fn holds(format: impl TableFormat) {
     if let Err(e) = conformance::all(&format).await {
         panic!("{}: {e}, {e:?}", format.name());
     }
@@ -78,5 +78,15 @@ async fn iceberg_keeps_the_contract_in_tiny_files_on_disk() {
         let folder = tempfile::tempdir_in(folder.path()).unwrap();
         let store = Arc::new(DurableLocal::new(folder.path()).unwrap());
         holds(iceberg(store).with_options(tiny_in(mode))).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn iceberg_keeps_the_contract_with_tables_that_sqlite_lists() {
+    for mode in MODES {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = SqlCatalog::in_folder(folder.path()).await.unwrap();
+        let warehouse = catalog.warehouse().clone();
+        holds(IcebergFormat::new(Arc::new(catalog), warehouse).with_options(tiny_in(mode))).await;
     }
 }

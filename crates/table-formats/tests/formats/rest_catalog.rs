@@ -11,35 +11,38 @@ use std::{
 
 use object_store::{local::LocalFileSystem, path::Path};
 use strandline_table_formats::{
-    ErrorKind,
+    ErrorKind, IcebergFormat,
     iceberg::{Catalog, CatalogOptions, SqlCatalog, SqlOptions, Swap, Warehouse},
 };
 
-use super::catalogs::{creation, keeps_the_contract, set};
+use super::{
+    catalogs::{creation, keeps_the_contract, set},
+    conformance::{MODES, holds, tiny_in},
+};
 
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run tests/rest-catalog/run"))
 }
 
 /// The folder that the server's files lie in.
-pub(crate) fn home() -> String {
+fn home() -> String {
     variable("STRANDLINE_REST_CATALOG_HOME")
 }
 
 /// The files of the server's tables, to a client that opens them itself.
-pub(crate) fn warehouse() -> Warehouse {
+fn warehouse() -> Warehouse {
     let home = home();
     Warehouse::new(Arc::new(LocalFileSystem::new_with_prefix(&home).unwrap()), &format!("file://{home}"))
 }
 
 /// A namespace that no other test has.
-pub(crate) fn namespace(name: &str) -> String {
+fn namespace(name: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{name}_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The catalog as a user sets it.
-pub(crate) async fn catalog(settings: &[(&str, &str)]) -> strandline_table_formats::Result<Arc<dyn Catalog>> {
+async fn catalog(settings: &[(&str, &str)]) -> strandline_table_formats::Result<Arc<dyn Catalog>> {
     let uri = variable("STRANDLINE_REST_CATALOG");
     let mut all =
         BTreeMap::from([("catalog.type".to_owned(), "rest".to_owned()), ("catalog.uri".to_owned(), uri)]);
@@ -55,6 +58,18 @@ async fn rest_catalog_keeps_the_contract() {
         let settings = [("credential", "tests:secret"), ("namespace", namespace.as_str())];
         let (one, two) = (catalog(&settings).await.unwrap(), catalog(&settings).await.unwrap());
         keeps_the_contract(one, two).await;
+    }
+}
+
+/// The contract of tables, over tables that the server lists.
+#[ignore = "needs the server of tests/rest-catalog/run"]
+#[tokio::test(flavor = "multi_thread")]
+async fn rest_catalog_lists_tables_that_keep_the_contract() {
+    for mode in MODES {
+        let namespace = namespace("tables");
+        let settings = [("credential", "tests:secret"), ("namespace", namespace.as_str())];
+        let catalog = catalog(&settings).await.unwrap();
+        holds(IcebergFormat::new(catalog, warehouse()).with_options(tiny_in(mode))).await;
     }
 }
 
