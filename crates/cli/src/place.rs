@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use object_store::{ObjectStore, memory::InMemory};
 use strandline_runtime::{Error, Location, Storage, StoreOptions, storage::is_url};
 use strandline_table_formats::{
-    DeltaFormat,
+    DeltaFormat, Error as TableError, ErrorKind as TableErrorKind,
     iceberg::{CatalogOptions, IcebergFormat, Warehouse},
 };
 
@@ -82,6 +82,10 @@ impl Place {
         if location.folder.is_none() && location.is_empty().await? {
             return Ok(None);
         }
+        // To open an SQL catalog would make one.
+        if format.or(self.format) == Some(Format::Iceberg) && location.recorded_format().await?.is_none() {
+            return Ok(None);
+        }
         Ok(Some(self.with_format(location, format).await?))
     }
 
@@ -115,16 +119,21 @@ impl Place {
     }
 
     async fn iceberg(&self, location: Location) -> Result<Storage, Failure> {
-        let warehouse =
-            Warehouse::new(Arc::clone(&location.store), location.url.as_deref().unwrap_or("memory://"));
+        let url = match (&location.folder, &location.url) {
+            // Readers of Iceberg take a file's URL as it is written, and undo no encoding.
+            (Some(folder), _) => format!("file://{}", folder.display()),
+            (None, Some(url)) => url.clone(),
+            (None, None) => "memory://".to_owned(),
+        };
+        let warehouse = Warehouse::new(Arc::clone(&location.store), &url);
         let mut settings = self.catalog.clone();
         for (name, variable) in CATALOG_SECRETS {
             if let Ok(secret) = std::env::var(variable) {
                 settings.entry(name.to_owned()).or_insert(secret);
             }
         }
-        let catalog = CatalogOptions::parse(&settings).map_err(Error::from)?;
-        let catalog = catalog.open(&warehouse, location.folder.as_deref()).await.map_err(Error::from)?;
+        let catalog = CatalogOptions::parse(&settings).map_err(wrong)?;
+        let catalog = catalog.open(&warehouse, location.folder.as_deref()).await.map_err(wrong)?;
         Ok(location.with_format(Arc::new(IcebergFormat::new(catalog, warehouse))))
     }
 
@@ -132,6 +141,13 @@ impl Place {
     pub(crate) fn text(&self) -> &str {
         &self.at
     }
+}
+
+/// What is wrong with a catalog: how it is named, or that it can't be used.
+fn wrong(error: TableError) -> Failure {
+    let is_call = error.kind() == TableErrorKind::Invalid;
+    let failure = Failure::from(Error::from(error));
+    if is_call { Failure::wrong(failure.text) } else { failure }
 }
 
 /// A storage that holds nothing.
