@@ -33,9 +33,7 @@ impl Shape {
             let order = sort_order(&new, &definition.keys);
             updates.extend(departitioned(metadata, &new));
             updates.extend(columns(metadata, new));
-            updates.push(TableUpdate::AddSortOrder { sort_order: order });
-            let sort_order_id = i64::from(TableMetadataBuilder::LAST_ADDED);
-            updates.push(TableUpdate::SetDefaultSortOrder { sort_order_id });
+            updates.extend(sorted(metadata, order));
         } else if let Some(schema) = &change.schema {
             updates.extend(columns(metadata, numbered(metadata, schema, &base.keys)?));
         }
@@ -68,14 +66,37 @@ fn columns(metadata: &IcebergTable, new: IcebergSchema) -> Vec<TableUpdate> {
     if same {
         return Vec::new();
     }
+    // A server adds no second schema that is the same, and then none was added last.
+    let known = metadata.schemas_iter().find(|known| {
+        known.as_struct() == new.as_struct() && known.identifier_field_ids().eq(new.identifier_field_ids())
+    });
+    if let Some(known) = known {
+        return vec![TableUpdate::SetCurrentSchema { schema_id: known.schema_id() }];
+    }
     let schema_id = TableMetadataBuilder::LAST_ADDED;
     vec![TableUpdate::AddSchema { schema: new }, TableUpdate::SetCurrentSchema { schema_id }]
+}
+
+fn sorted(metadata: &IcebergTable, order: SortOrder) -> Vec<TableUpdate> {
+    if metadata.default_sort_order().fields == order.fields {
+        return Vec::new();
+    }
+    // As with schemas.
+    if let Some(known) = metadata.sort_orders_iter().find(|known| known.fields == order.fields) {
+        return vec![TableUpdate::SetDefaultSortOrder { sort_order_id: known.order_id }];
+    }
+    let sort_order_id = i64::from(TableMetadataBuilder::LAST_ADDED);
+    vec![TableUpdate::AddSortOrder { sort_order: order }, TableUpdate::SetDefaultSortOrder { sort_order_id }]
 }
 
 /// A table that lost a column by which it is partitioned is not partitioned any more.
 fn departitioned(metadata: &IcebergTable, new: &IcebergSchema) -> Vec<TableUpdate> {
     if !lacks_source(metadata.default_partition_spec(), new) {
         return Vec::new();
+    }
+    let known = metadata.partition_specs_iter().find(|spec| spec.is_unpartitioned());
+    if let Some(known) = known {
+        return vec![TableUpdate::SetDefaultSpec { spec_id: known.spec_id() }];
     }
     let spec_id = TableMetadataBuilder::LAST_ADDED;
     let spec = UnboundPartitionSpec::builder().build();
