@@ -29,6 +29,7 @@ mod identity;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod leases;
+mod maintenance;
 mod pipeline;
 mod refresh;
 mod retries;

@@ -17,8 +17,9 @@ use crate::{
     parquet::{Writer, remove_files},
 };
 
-/// So often the table is looked at anew when other writers changed what was being compacted.
-const ROUNDS: usize = 3;
+/// So often the table is looked at anew: parts of a file that was split may be small, and other writers may have changed
+/// what was being compacted.
+const ROUNDS: usize = 5;
 /// So often a commit is made again on top of others that left its files alone.
 const TRIES: usize = 64;
 
@@ -31,6 +32,7 @@ pub(super) struct Compactor {
 impl Compactor {
     /// Compacts what is worth it, and adds what was done.
     pub(super) async fn run(&self, dry_run: bool, done: &mut Maintained) -> Result<()> {
+        let mut lost = 0;
         for round in 0..ROUNDS {
             let mut head = self.files.metadata.head(None).await?;
             if round == 0 && head.files.iter().any(|file| !file.constants.is_empty()) {
@@ -41,7 +43,10 @@ impl Compactor {
                 done.compacted = groups.iter().flatten().map(|file| file.size).collect();
                 return Ok(());
             }
-            let mut lost = 0;
+            lost = 0;
+            if groups.is_empty() {
+                break;
+            }
             for group in groups {
                 match self.group(&head, &group).await? {
                     Some(newest) => {
