@@ -61,13 +61,12 @@ impl Compactor {
                 }
             }
             done.conflicts += lost;
-            if lost == 0 {
-                return Ok(());
-            }
         }
-        let message =
-            "other writers changed files while they were compacted: some are left for the next time";
-        done.notices.push(message.to_owned());
+        if lost > 0 {
+            let message =
+                "other writers changed files while they were compacted: some are left for the next time";
+            done.notices.push(message.to_owned());
+        }
         Ok(())
     }
 
