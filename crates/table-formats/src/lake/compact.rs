@@ -9,7 +9,11 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 use futures::StreamExt;
 
-use super::{LakeOptions, compact_plan, snapshot::Files};
+use super::{
+    LakeOptions,
+    compact_plan::{self, Group},
+    snapshot::Files,
+};
 use crate::{
     contract::{Maintained, Result, TableVersion},
     merge,
@@ -40,7 +44,7 @@ impl Compactor {
             }
             let groups = compact_plan::groups(&head, self.options);
             if dry_run {
-                done.compacted = groups.iter().flatten().map(|file| file.size).collect();
+                done.compacted = groups.iter().flat_map(|group| &group.files).map(|file| file.size).collect();
                 return Ok(());
             }
             lost = 0;
@@ -52,7 +56,7 @@ impl Compactor {
                     Some(newest) => {
                         head = newest;
                         done.commits += 1;
-                        group.iter().for_each(|file| done.compacted.add(file.size));
+                        group.files.iter().for_each(|file| done.compacted.add(file.size));
                     }
                     None => {
                         head = self.files.metadata.head(None).await?;
@@ -71,8 +75,8 @@ impl Compactor {
     }
 
     /// Compacts some files, and gives the version with it; `None` when another writer changed them.
-    async fn group(&self, head: &TableHead, group: &[Arc<DataFile>]) -> Result<Option<TableHead>> {
-        if !holds(head, group) {
+    async fn group(&self, head: &TableHead, group: &Group) -> Result<Option<TableHead>> {
+        if !holds(head, &group.files) {
             return Ok(None);
         }
         let add = self.rewritten(head, group).await?;
@@ -80,7 +84,7 @@ impl Compactor {
         for _ in 0..TRIES {
             let change = FileChanges {
                 add: add.clone(),
-                remove: group.to_vec(),
+                remove: group.files.clone(),
                 operation: Operation::Compact,
                 ..FileChanges::default()
             };
@@ -92,7 +96,7 @@ impl Compactor {
             if self.landed(tried, &base, &add).await? {
                 return Ok(Some(base));
             }
-            if base.schema != head.schema || base.identity != head.identity || !holds(&base, group) {
+            if base.schema != head.schema || base.identity != head.identity || !holds(&base, &group.files) {
                 break;
             }
         }
@@ -120,7 +124,7 @@ impl Compactor {
     }
 
     /// New files with the rows of these, by key.
-    async fn rewritten(&self, head: &TableHead, group: &[Arc<DataFile>]) -> Result<Vec<DataFile>> {
+    async fn rewritten(&self, head: &TableHead, group: &Group) -> Result<Vec<DataFile>> {
         let schema = self.files.metadata.file_schema(head, &head.schema)?;
         let partitioner = self.files.metadata.partitioner(head, &head.schema)?;
         let writer = || {
@@ -129,9 +133,8 @@ impl Compactor {
             let writer = Writer::new(store, folder, Arc::clone(&schema), &head.keys, self.options.files);
             writer.partitioned(partitioner.clone())
         };
-        let mut outputs =
-            Outputs { end: compact_plan::end(&head.schema), current: writer(), closed: writer() };
-        match self.merge(head, group, &mut outputs).await {
+        let mut outputs = Outputs { end: group.split_by, current: writer(), closed: writer() };
+        match self.merge(head, &group.files, &mut outputs).await {
             Ok(()) => {
                 let mut files = outputs.current.finish().await?;
                 files.extend(outputs.closed.finish().await?);

@@ -24,30 +24,42 @@ const FILES: usize = 128;
 const GROUP_FILES: u64 = 4;
 
 /// The column of a table that tells closed rows from current ones.
-pub(super) fn end(schema: &Schema) -> Option<&'static str> {
+fn end(schema: &Schema) -> Option<&'static str> {
     ENDS.into_iter().find(|name| schema.field_with_name(name).is_ok())
 }
 
-/// Groups of files to rewrite, each in a commit of its own.
-pub(super) fn groups(head: &TableHead, options: LakeOptions) -> Vec<Vec<Arc<DataFile>>> {
-    let sizes = Sizes { options, end: end(&head.schema) };
+/// Files that are rewritten together, in a commit of their own.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) files: Vec<Arc<DataFile>>,
+    /// The column by which closed rows go to files of their own; `None` leaves all together.
+    pub(super) split_by: Option<&'static str>,
+}
+
+/// The groups of files to rewrite.
+pub(super) fn groups(head: &TableHead, options: LakeOptions) -> Vec<Group> {
+    let end = end(&head.schema);
     let (small, large): (Vec<_>, Vec<_>) =
-        head.files.iter().filter(|file| file.constants.is_empty()).partition(|file| sizes.is_small(file));
-    let mut groups: Vec<Vec<_>> = large
-        .into_iter()
-        .filter(|file| has_many_deleted(file) || sizes.is_mixed(file))
-        .map(|file| vec![Arc::clone(file)])
-        .collect();
-    for group in sizes.chunks(sizes.small_ones(&small)) {
-        if let [only] = &group[..]
-            && !has_many_deleted(only)
-            && sizes.rows(only) != Rows::Mixed
-        {
-            continue;
+        head.files.iter().filter(|file| file.constants.is_empty()).partition(|file| is_small(file, options));
+    let sizes = Sizes { options, end };
+    let of_large = large.into_iter().filter(|file| has_many_deleted(file) || sizes.is_mixed(file));
+    let mut groups: Vec<Group> =
+        of_large.map(|file| Group { files: vec![Arc::clone(file)], split_by: end }).collect();
+    // A few rows are looked through as soon as they are told apart.
+    let rows: u64 = small.iter().map(|file| file.live_rows()).sum();
+    let sizes = Sizes { end: end.filter(|_| rows >= options.mask_rows), ..sizes };
+    for files in sizes.chunks(sizes.small_ones(&small)) {
+        let is_done = |only: &DataFile| !has_many_deleted(only) && sizes.rows(only) != Rows::Mixed;
+        if !matches!(&files[..], [only] if is_done(only)) {
+            groups.push(Group { files, split_by: sizes.end });
         }
-        groups.push(group);
     }
     groups
+}
+
+fn is_small(file: &DataFile, options: LakeOptions) -> bool {
+    let files = options.files;
+    file.live_rows() < files.file_rows / 2 && file.size < files.file_bytes / 2
 }
 
 /// Which rows a file has.
@@ -67,11 +79,6 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn is_small(&self, file: &DataFile) -> bool {
-        let files = self.options.files;
-        file.live_rows() < files.file_rows / 2 && file.size < files.file_bytes / 2
-    }
-
     fn rows(&self, file: &DataFile) -> Rows {
         match self.closed(file) {
             Some(0) => Rows::Current,
