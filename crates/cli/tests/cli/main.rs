@@ -9,8 +9,7 @@ mod handoff;
 mod iceberg;
 mod init;
 mod kill;
-#[cfg(feature = "s3")]
-mod s3;
+mod remote;
 mod selection;
 mod shown;
 mod signals;

@@ -32,9 +32,8 @@ mod leases;
 mod maintenance;
 mod pipeline;
 mod refresh;
+mod remote;
 mod retries;
-#[cfg(feature = "s3")]
-mod s3;
 mod scenarios;
 mod several;
 mod simulation;

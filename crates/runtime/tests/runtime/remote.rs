@@ -1,6 +1,7 @@
-//! The same promises over the protocol of S3, on a real server: `tests/s3/run` starts one, makes a bucket, and runs these.
+//! The same promises over the protocols of clouds, on real servers: `tests/s3/run` and `tests/azure/run` start one, make a
+//! bucket, and run these.
 //!
-//! `STRANDLINE_S3` is the URL of the bucket; how the server is reached is said by the usual variables (`AWS_..`).
+//! `STRANDLINE_STORE` is the URL of the bucket; how the server is reached is said by the usual variables.
 
 use std::{
     sync::{
@@ -27,8 +28,12 @@ use crate::{
 /// A prefix of the bucket that nothing else uses.
 fn location(name: &str) -> Location {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let bucket = std::env::vars_os().find(|(name, _)| name == "STRANDLINE_S3");
-    let bucket = bucket.expect("STRANDLINE_S3 is not set: run tests/s3/run").1.into_string().unwrap();
+    let bucket = std::env::vars_os().find(|(name, _)| name == "STRANDLINE_STORE");
+    let bucket = bucket
+        .expect("STRANDLINE_STORE is not set: run tests/s3/run or tests/azure/run")
+        .1
+        .into_string()
+        .unwrap();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let url = format!("{bucket}/{name}-{}-{number}", std::process::id());
     let variables =
@@ -47,21 +52,21 @@ async fn keeps_the_contract(format: &dyn TableFormat) {
 }
 
 #[tokio::test]
-#[ignore = "needs a server: tests/s3/run"]
-async fn s3_t21_delta_keeps_the_contract() {
+#[ignore = "needs a server: tests/s3/run, tests/azure/run"]
+async fn remote_t21_delta_keeps_the_contract() {
     keeps_the_contract(&DeltaFormat::new(store("delta"), "lake house".into())).await;
 }
 
 #[tokio::test]
-#[ignore = "needs a server: tests/s3/run"]
-async fn s3_t21_files_keep_the_contract() {
+#[ignore = "needs a server: tests/s3/run, tests/azure/run"]
+async fn remote_t21_files_keep_the_contract() {
     keeps_the_contract(&MemoryFormat::with_store(store("files"), LakeOptions::default())).await;
 }
 
-/// A log entry of Delta is created once, however many try: S3 has no rename that could decide.
+/// A log entry of Delta is created once, however many try: there is no rename that could decide.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a server: tests/s3/run"]
-async fn s3_t21_of_many_that_create_one_succeeds() {
+#[ignore = "needs a server: tests/s3/run, tests/azure/run"]
+async fn remote_t21_of_many_that_create_one_succeeds() {
     let store = store("race");
     let register = Register::new(Arc::clone(&store), engine_path(&["race"]));
     for round in 1..=20 {
@@ -94,8 +99,8 @@ impl Clock for SetClock {
 }
 
 #[tokio::test]
-#[ignore = "needs a server: tests/s3/run"]
-async fn s3_r27_a_lease_is_held_by_one_expires_and_is_given_back() {
+#[ignore = "needs a server: tests/s3/run, tests/azure/run"]
+async fn remote_r27_a_lease_is_held_by_one_expires_and_is_given_back() {
     let storage = location("lease").with_format(Arc::new(MemoryFormat::new()));
     let clock = Arc::new(SetClock::default());
     let take = || Lease::acquire(&storage, Arc::clone(&clock) as Arc<dyn Clock>, Duration::from_secs(3));
@@ -114,14 +119,14 @@ async fn s3_r27_a_lease_is_held_by_one_expires_and_is_given_back() {
 }
 
 #[test]
-#[ignore = "needs a server: tests/s3/run"]
-fn s3_t21_worked_scenarios_come_out_as_on_other_stores() {
+#[ignore = "needs a server: tests/s3/run, tests/azure/run"]
+fn remote_t21_worked_scenarios_come_out_as_on_other_stores() {
     assert!(run_folder_on("worked", &|| store("worked")) >= 39);
 }
 
 #[tokio::test]
-#[ignore = "needs a server: tests/s3/run"]
-async fn s3_r03_t21_a_pipeline_goes_on_and_its_storage_is_left_tidy() {
+#[ignore = "needs a server: tests/s3/run, tests/azure/run"]
+async fn remote_r03_t21_a_pipeline_goes_on_and_its_storage_is_left_tidy() {
     const SQL: &str = "CREATE STREAMING TABLE t;
         CREATE FLOW t AS AUTO CDC INTO t FROM STREAM read_files('in', format => 'json', schema => 'k BIGINT, seq BIGINT')
         KEYS (k) SEQUENCE BY seq STORED AS SCD TYPE 2;";

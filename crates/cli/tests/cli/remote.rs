@@ -1,5 +1,5 @@
-//! The binary on a storage by URL, on a real server with the protocol of S3: `tests/s3/run` starts one, makes a bucket, and
-//! runs these.
+//! The binary on a storage by URL, on real servers: `tests/s3/run` and `tests/azure/run` start one, make a bucket, and run
+//! these. Tests that begin with `s3_` are about that protocol.
 
 use std::{
     process::{Output, Stdio},
@@ -13,8 +13,12 @@ const LEASE: &str = "strandline.leaseDuration=3 seconds";
 
 /// A prefix of the bucket that nothing else uses.
 fn url(name: &str) -> String {
-    let bucket = std::env::vars_os().find(|(name, _)| name == "STRANDLINE_S3");
-    let bucket = bucket.expect("STRANDLINE_S3 is not set: run tests/s3/run").1.into_string().expect("text");
+    let bucket = std::env::vars_os().find(|(name, _)| name == "STRANDLINE_STORE");
+    let bucket = bucket
+        .expect("STRANDLINE_STORE is not set: run tests/s3/run or tests/azure/run")
+        .1
+        .into_string()
+        .expect("text");
     format!("{bucket}/cli/{name}-{}", std::process::id())
 }
 
@@ -30,8 +34,8 @@ fn expected() -> Vec<String> {
 }
 
 #[test]
-#[ignore = "needs a server: tests/s3/run"]
-fn s3_t21_the_example_is_as_on_a_local_folder_and_a_second_run_changes_nothing() {
+#[ignore = "needs a server: tests/s3/run, tests/azure/run"]
+fn remote_t21_the_example_is_as_on_a_local_folder_and_a_second_run_changes_nothing() {
     let (pipeline, url) = (example().join("pipeline.sql"), url("example"));
     let nothing = run(&["status", "--storage", &url]);
     assert_eq!(nothing.status.code(), Some(2), "{}", words(&nothing));
@@ -57,7 +61,7 @@ fn s3_t21_the_example_is_as_on_a_local_folder_and_a_second_run_changes_nothing()
 }
 
 #[test]
-#[ignore = "needs a server: tests/s3/run"]
+#[ignore = "needs a server: tests/s3/run, tests/azure/run"]
 fn s3_options_come_before_the_environment() {
     let (pipeline, url) = (example().join("pipeline.sql"), url("options"));
     let wrong =
@@ -75,7 +79,7 @@ fn s3_options_come_before_the_environment() {
 }
 
 #[test]
-#[ignore = "needs a server: tests/s3/run"]
+#[ignore = "needs a server: tests/s3/run, tests/azure/run"]
 fn s3_a_bucket_that_does_not_exist_is_named() {
     let pipeline = example().join("pipeline.sql");
     let refused = run(&["run", text(&pipeline), "--storage", "s3://no-such-bucket-here/x"]);
@@ -84,9 +88,9 @@ fn s3_a_bucket_that_does_not_exist_is_named() {
 }
 
 #[test]
-#[ignore = "needs a server: tests/s3/run"]
+#[ignore = "needs a server: tests/s3/run, tests/azure/run"]
 #[expect(clippy::disallowed_methods, reason = "real processes run for a real while")]
-fn s3_r27_a_killed_process_is_waited_for_and_the_next_one_goes_on() {
+fn remote_r27_a_killed_process_is_waited_for_and_the_next_one_goes_on() {
     let (pipeline, expected) = (example().join("pipeline.sql"), expected());
     let whole = {
         let (url, started) = (url("undisturbed"), Instant::now());
