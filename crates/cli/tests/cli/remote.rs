@@ -62,6 +62,23 @@ fn remote_t21_the_example_is_as_on_a_local_folder_and_a_second_run_changes_nothi
 
 #[test]
 #[ignore = "needs a server: tests/s3/run, tests/azure/run"]
+fn remote_t21_iceberg_tables_lie_there_too_with_their_catalog_in_a_file() {
+    let (pipeline, url, folder) =
+        (example().join("pipeline.sql"), url("iceberg"), tempfile::tempdir().unwrap());
+    let without = run(&["run", text(&pipeline), "--storage", &url, "--format", "iceberg"]);
+    assert!(!without.status.success() && words(&without).contains("catalog.uri"), "{}", words(&without));
+    let catalog = format!("uri={}", text(&folder.path().join("catalog.db")));
+    let place = ["--storage", &url, "--catalog", &catalog];
+    for _ in 0..2 {
+        succeed(&[&["run", text(&pipeline), "--format", "iceberg"][..], &place].concat());
+    }
+    let sql = "SELECT * FROM customers_history ORDER BY customer_id, __START_AT";
+    let rows = succeed(&[&["query", sql, "--output", "csv"][..], &place].concat());
+    assert_eq!(rows, expected()[2]);
+}
+
+#[test]
+#[ignore = "needs a server: tests/s3/run, tests/azure/run"]
 fn s3_options_come_before_the_environment() {
     let (pipeline, url) = (example().join("pipeline.sql"), url("options"));
     let wrong =

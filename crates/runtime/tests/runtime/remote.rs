@@ -18,12 +18,17 @@ use strandline_runtime::{
     clock::Clock,
     state::{Lease, Register, engine_path},
 };
-use strandline_table_formats::{DeltaFormat, LakeOptions, MemoryFormat, TableFormat, conformance};
+use strandline_table_formats::{
+    DeltaFormat, LakeOptions, MemoryFormat, TableFormat, WriteMode, conformance,
+    iceberg::{CatalogOptions, IcebergFormat, Warehouse},
+};
 
 use crate::{
     pipeline::{Bench, Format},
     scenarios::run_folder_on,
 };
+
+const MODES: [WriteMode; 2] = [WriteMode::CopyOnWrite, WriteMode::MergeOnRead];
 
 /// A prefix of the bucket that nothing else uses.
 fn location(name: &str) -> Location {
@@ -54,7 +59,24 @@ async fn keeps_the_contract(format: &dyn TableFormat) {
 #[tokio::test]
 #[ignore = "needs a server: tests/s3/run, tests/azure/run"]
 async fn remote_t21_delta_keeps_the_contract() {
-    keeps_the_contract(&DeltaFormat::new(store("delta"), "lake house".into())).await;
+    for write_mode in MODES {
+        let options = LakeOptions { write_mode, ..LakeOptions::default() };
+        let format = DeltaFormat::new(store("delta"), "lake house".into()).with_options(options);
+        keeps_the_contract(&format).await;
+    }
+}
+
+/// Data and metadata on the server; the catalog is a file of this machine.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server: tests/s3/run, tests/azure/run"]
+async fn remote_t21_iceberg_keeps_the_contract() {
+    for write_mode in MODES {
+        let (location, folder) = (location("iceberg"), tempfile::tempdir().unwrap());
+        let warehouse = Warehouse::new(Arc::clone(&location.store), location.url.as_deref().unwrap());
+        let catalog = CatalogOptions::default().open(&warehouse, Some(folder.path())).await.unwrap();
+        let options = LakeOptions { write_mode, ..LakeOptions::default() };
+        keeps_the_contract(&IcebergFormat::new(catalog, warehouse).with_options(options)).await;
+    }
 }
 
 #[tokio::test]
@@ -121,7 +143,9 @@ async fn remote_r27_a_lease_is_held_by_one_expires_and_is_given_back() {
 #[test]
 #[ignore = "needs a server: tests/s3/run, tests/azure/run"]
 fn remote_t21_worked_scenarios_come_out_as_on_other_stores() {
-    assert!(run_folder_on("worked", &|| store("worked")) >= 39);
+    for format in [Format::Delta, Format::DeltaMasked, Format::Iceberg, Format::IcebergMasked] {
+        assert!(run_folder_on("worked", format, &|| store("worked")) >= 39);
+    }
 }
 
 #[tokio::test]

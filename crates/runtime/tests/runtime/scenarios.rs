@@ -232,15 +232,15 @@ fn run_folder(folder: &str, at_least: usize) {
 }
 
 /// The scenarios of a folder, each as it is written, on a store of its own; with their number.
-pub(crate) fn run_folder_on(folder: &str, store: &dyn Fn() -> Arc<dyn ObjectStore>) -> usize {
+pub(crate) fn run_folder_on(folder: &str, format: Format, store: &dyn Fn() -> Arc<dyn ObjectStore>) -> usize {
     let scenarios = scenario::load_dir(&scenario::directory(folder)).unwrap();
     let scenarios: Vec<_> = scenarios.iter().filter(|scenario| !is_of_a_later_release(scenario)).collect();
     for scenario in &scenarios {
         // Connections to a server are driven between two runs too.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        let mut subject = Pipeline::over(scenario, Format::Delta, store(), runtime.unwrap());
+        let mut subject = Pipeline::over(scenario, format, store(), runtime.unwrap());
         if let Err(failure) = scenario::run(scenario, &mut subject) {
-            panic!("{failure}");
+            panic!("{format:?}: {failure}");
         }
     }
     scenarios.len()
