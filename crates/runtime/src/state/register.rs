@@ -49,9 +49,16 @@ impl Register {
     /// The store's.
     pub async fn create<T: Serialize + Sync>(&self, number: u64, value: &T) -> Result<bool> {
         let path = self.path(number);
-        let text = serde_json::to_vec(&Record { format: FORMAT, value }).map_err(|e| {
-            Error::new(ErrorKind::Internal, "a record can't be encoded").with("record", &path).because(e)
-        })?;
+        let unwritable = |why: &str| {
+            Error::new(ErrorKind::Internal, format!("a record can't be encoded: {why}")).with("record", &path)
+        };
+        let value = serde_json::to_value(value).map_err(|e| unwritable("it is no JSON").because(e))?;
+        // Twice the same name could not be read again.
+        if value.get("format").is_some() {
+            return Err(unwritable("`format` is the name of the records' own version"));
+        }
+        let record = Record { format: FORMAT, value };
+        let text = serde_json::to_vec(&record).map_err(|e| unwritable("it is no object").because(e))?;
         if text.len() as u64 > LONGEST {
             return Err(Error::new(ErrorKind::Unsupported, "a record would be too large to be read again")
                 .with("record", &path)
@@ -136,5 +143,21 @@ impl Register {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_record_that_could_not_be_read_again_is_not_written() {
+        let register = Register::new(Arc::new(object_store::memory::InMemory::new()), Path::from("r"));
+        let error =
+            register.create(1, &serde_json::json!({"name": "x", "format": "delta"})).await.unwrap_err();
+        assert!(error.to_string().contains("`format`"), "{error}");
+        assert!(register.numbers().await.unwrap().is_empty());
+        assert!(register.create(1, &serde_json::json!({"name": "x"})).await.unwrap());
+        assert_eq!(register.read::<serde_json::Value>(1).await.unwrap().unwrap()["name"], "x");
     }
 }
