@@ -26,7 +26,8 @@ impl Location {
     /// # Errors
     /// The store's.
     pub async fn recorded_format(&self) -> Result<Option<String>> {
-        Ok(record(&self.store).await?.map(|record| format_of(&record).to_owned()))
+        let record = record(&self.store).await.map_err(|error| self.explain(error))?;
+        Ok(record.map(|record| format_of(&record).to_owned()))
     }
 }
 

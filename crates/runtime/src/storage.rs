@@ -146,6 +146,16 @@ impl Location {
         is_empty(&self.store, self.url.as_deref()).await
     }
 
+    /// What an error of the first question to the store means.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        let is_of_the_store = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::NotFound);
+        if self.folder.is_none() && is_of_the_store {
+            unusable(error.kind(), self.url.as_deref()).because(error)
+        } else {
+            error
+        }
+    }
+
     /// The storage with its tables in this format.
     pub fn with_format(self, format: Arc<dyn TableFormat>) -> Storage {
         Storage { store: self.store, format, folder: self.folder, url: self.url }
@@ -197,9 +207,12 @@ fn unreachable(error: object_store::Error, url: Option<&str>) -> Error {
         }
         _ => ErrorKind::Unavailable,
     };
+    unusable(kind, url).because(error)
+}
+
+fn unusable(kind: ErrorKind, url: Option<&str>) -> Error {
     Error::new(kind, "the storage can't be used")
         .with("storage", url.unwrap_or("in memory"))
-        .because(error)
         .help(
             "check the bucket, the endpoint and the credentials: variables of the environment, `storage_options` in pipeline.yml, \
              or --storage-option KEY=VALUE",
