@@ -198,7 +198,7 @@ pub trait TableFormat: fmt::Debug + Send + Sync {
 /// A table that flows maintain.
 ///
 /// # Contract
-/// Lines 1 to 11 and 13 to 15 of the [module's list](self).
+/// Lines 1 to 11 and 13 to 16 of the [module's list](self).
 #[async_trait]
 pub trait Table: fmt::Debug + Send + Sync {
     /// The newest version.

@@ -11,6 +11,8 @@
 //! - [`layer`]: a decorator that lets commits fail, for tests;
 //! - [`durable`]: a local folder that fsyncs;
 //! - `conformance` (feature `conformance`): each line of the contract as a function, for adapters' tests.
+//!
+//! `docs/adapters/writing-one.md` of the repository walks through an adapter of one's own.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
