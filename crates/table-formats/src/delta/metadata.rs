@@ -1,7 +1,7 @@
 //! Level 2 on a Delta log.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
@@ -199,14 +199,10 @@ impl TableMetadata for DeltaMetadata {
             return Err(only_read());
         }
         let entry = Entry::new(base, &change, wall_clock_millis())?.actions(stamp)?;
-        let (transactions, told) = match stamp {
-            None => (Vec::new(), HashMap::new()),
-            Some(stamp) => (
-                stamp::transactions(stamp, base.epoch)?,
-                HashMap::from([("strandline".to_owned(), stamp::json(stamp))]),
-            ),
-        };
-        let entry = CommitData::new(entry, actions::operation(change.operation), told, transactions);
+        let transactions = stamp.map(|stamp| stamp::transactions(stamp, base.epoch)).transpose()?;
+        let told = stamp.map(|stamp| ("strandline".to_owned(), stamp::json(stamp))).into_iter().collect();
+        let operation = actions::operation(change.operation);
+        let entry = CommitData::new(entry, operation, told, transactions.unwrap_or_default());
         if let Some(latest) = self.write(base.version, &entry).await? {
             return Ok(MetadataOutcome::Conflict { latest });
         }

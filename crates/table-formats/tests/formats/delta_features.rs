@@ -182,7 +182,7 @@ async fn rows_of_a_table_of_partitions_are_found_deleted_and_not_written() {
         let mut regions: Vec<String> = found
             .iter()
             .flat_map(|rows| {
-                let column = rows.batch.column_by_name("region").unwrap().clone();
+                let column = std::sync::Arc::clone(rows.batch.column_by_name("region").unwrap());
                 (0..rows.batch.num_rows())
                     .map(move |row| arrow_cast::display::array_value_to_string(&column, row).unwrap())
             })

@@ -123,7 +123,7 @@ async fn t14_whole_files_tell_it_where_they_can() {
 async fn t14_rows_that_move_to_a_wider_column_are_no_change() {
     let fixture = fixture(WriteMode::Auto).await;
     let definition = |value: ArrayRef| {
-        let id: ArrayRef = std::sync::Arc::new(Int64Array::from_iter_values(0..value.len() as i64));
+        let id: ArrayRef = std::sync::Arc::new(Int64Array::from_iter_values((0..).take(value.len())));
         RecordBatch::try_from_iter([("id", id), ("value", value)]).unwrap()
     };
     let narrow = definition(std::sync::Arc::new(Int32Array::from(vec![1, 2])));
