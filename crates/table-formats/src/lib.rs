@@ -23,6 +23,7 @@ pub mod durable;
 pub mod error;
 mod hex;
 #[cfg(feature = "iceberg")]
+#[expect(clippy::disallowed_types, reason = "the iceberg crate takes and gives properties in hash maps")]
 pub mod iceberg;
 mod keys;
 pub mod lake;

@@ -1,9 +1,6 @@
 //! Whether rows fit a table, how a table widens, and how rows of an older schema become rows of a newer one.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_cast::{CastOptions, cast, cast_with_options};
@@ -194,7 +191,7 @@ fn widened_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
 fn unmarked(data_type: &DataType) -> DataType {
     let of = |field: &FieldRef| -> FieldRef {
         let inner = unmarked(field.data_type());
-        Arc::new(field.as_ref().clone().with_metadata(HashMap::new()).with_data_type(inner))
+        Arc::new(field.as_ref().clone().with_metadata(std::iter::empty().collect()).with_data_type(inner))
     };
     match data_type {
         DataType::List(item) => DataType::List(of(item)),
