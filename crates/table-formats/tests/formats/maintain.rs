@@ -224,6 +224,8 @@ async fn t20_a_flow_beside_maintenance_loses_and_doubles_nothing() {
                 tokio::task::yield_now().await;
             }
             flow.await.unwrap();
+            // Beside a flow that never rests, each compaction may come second.
+            commits += other.maintain(&COMPACT).await.unwrap().commits;
             assert!(commits > 0, "{what}");
             assert_eq!(rows_at(other.as_ref(), None).await, expected(40), "{what}");
         }
