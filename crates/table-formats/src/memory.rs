@@ -155,7 +155,7 @@ impl TableMetadata for MemoryMetadata {
     }
 
     async fn mask(&self, _: &TableHead, masks: Vec<Mask>) -> Result<Vec<DataFile>> {
-        masks.into_iter().map(masked).collect()
+        masks.iter().map(masked).collect()
     }
 
     async fn deleted_rows(&self, file: &DataFile) -> Result<RoaringBitmap> {
@@ -244,7 +244,7 @@ impl TableHead {
     }
 }
 
-fn masked(mask: Mask) -> Result<DataFile> {
+fn masked(mask: &Mask) -> Result<DataFile> {
     let mut bytes = Vec::new();
     let failed = |e| Error::new(ErrorKind::Internal, "deleted rows can't be written").because(e);
     mask.deleted.serialize_into(&mut bytes).map_err(failed)?;

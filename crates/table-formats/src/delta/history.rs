@@ -128,9 +128,8 @@ impl DeltaMetadata {
         let mut held = reach.held.take().filter(|(of, _)| *of == version);
         if held.is_none() {
             let before = version.checked_sub(1).ok_or_else(untold)?;
-            let head = self.head(Some(TableVersion(before))).await.map_err(|error| match error.kind() {
-                ErrorKind::NotFound => untold().because(error),
-                _ => error,
+            let head = self.head(Some(TableVersion(before))).await.map_err(|error| {
+                if error.kind() == ErrorKind::NotFound { untold().because(error) } else { error }
             })?;
             let files = state_of(&head)?.log_data().into_iter();
             held =

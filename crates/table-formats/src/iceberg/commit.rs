@@ -64,7 +64,7 @@ impl IcebergMetadata {
             }
             let draft = Draft::of(self, state, change, &shape)?;
             let attempt = self.write(&loaded, state, (base, change, stamp), (draft, &shape)).await?;
-            let updates = self.updates(&loaded.metadata, base, (change, stamp), (&attempt, &shape))?;
+            let updates = Self::updates(&loaded.metadata, base, (change, stamp), (&attempt, &shape))?;
             let requirements = requirements(&loaded.metadata, state, &shape);
             match self.catalog().commit(self.name(), &loaded, requirements, updates).await? {
                 Swap::Swapped(swapped) => {
@@ -137,7 +137,6 @@ impl IcebergMetadata {
     }
 
     fn updates(
-        &self,
         metadata: &IcebergTable,
         base: &TableHead,
         (change, stamp): (&FileChanges, Option<&CommitStamp>),

@@ -14,6 +14,10 @@ pub(super) fn ours(e: Error) -> iceberg::Error {
     iceberg::Error::new(Theirs::Unexpected, e.to_string()).with_retryable(e.is_retryable()).with_source(e)
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "all others say that they made no sense of what they read"
+)]
 fn kind(e: &iceberg::Error) -> ErrorKind {
     let mut source = std::error::Error::source(e);
     while let Some(error) = source {
@@ -31,7 +35,6 @@ fn kind(e: &iceberg::Error) -> ErrorKind {
         | Theirs::CatalogCommitConflicts
         | Theirs::TableAlreadyExists
         | Theirs::NamespaceAlreadyExists => ErrorKind::Conflict,
-        // All that is left says that it could not make sense of what it read.
         _ => ErrorKind::Corrupt,
     }
 }

@@ -131,9 +131,12 @@ struct Deletes {
     of_one: BTreeMap<String, Vec<Delete>>,
     /// Those of any file of a partition.
     of_many: Vec<Delete>,
-    /// Equality deletes: sequence number, and the partition unless they are of all.
-    by_value: Vec<(i64, Option<(i32, String)>, String)>,
+    /// Equality deletes.
+    by_value: Vec<ByValue>,
 }
+
+/// Sequence number, partition unless it is of all, and path of an equality delete.
+type ByValue = (i64, Option<(i32, String)>, String);
 
 impl Deletes {
     fn of(manifests: &[Arc<Manifest>], place: &Place<'_>) -> Result<Self> {

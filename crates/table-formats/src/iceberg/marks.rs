@@ -34,6 +34,7 @@ struct Written {
     batches: Vec<Batch>,
 }
 
+#[expect(clippy::struct_field_names, reason = "a writer's batch is its number")]
 #[derive(Serialize, Deserialize)]
 struct Batch {
     pipeline: String,

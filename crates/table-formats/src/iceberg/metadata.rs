@@ -1,9 +1,6 @@
 //! Level 2 on Iceberg's metadata.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
@@ -146,10 +143,10 @@ impl IcebergMetadata {
     async fn newest(&self) -> Result<TableHead> {
         let mut newest = self.newest.lock().await;
         let loaded = self.load().await?;
-        if let Some(known) = newest.as_ref() {
-            if state_of(known)?.loaded.metadata_location == loaded.metadata_location {
-                return Ok(known.clone());
-            }
+        if let Some(known) = newest.as_ref()
+            && state_of(known)?.loaded.metadata_location == loaded.metadata_location
+        {
+            return Ok(known.clone());
         }
         let snapshot = loaded.metadata.current_snapshot().cloned();
         let head = self.read(loaded, snapshot, newest.as_ref()).await?;

@@ -48,7 +48,7 @@ impl Partitions {
         let name = name(spec, partition);
         let numbered = |n: usize| if n == 0 { name.clone() } else { format!("{name}.{n}") };
         // Names are for people: two partitions may have one, and get folders apart.
-        let folder = (0..).map(numbered).find(|folder| is(known.get(folder))).unwrap_or_default();
+        let folder = (0..=known.len()).map(numbered).find(|folder| is(known.get(folder))).unwrap_or_default();
         known.entry(folder.clone()).or_insert_with(|| (spec.spec_id(), partition.clone()));
         folder
     }
@@ -174,7 +174,7 @@ impl Partitioner for Split {
         let mut groups: BTreeMap<String, (Struct, Vec<u32>)> = BTreeMap::new();
         for (row, number) in (0..rows.num_rows()).zip(0_u32..) {
             let of = fields.iter().map(|values| values.get(row).cloned().flatten());
-            let partition = Struct::from_iter(of);
+            let partition: Struct = of.collect();
             let group = groups.entry(format!("{partition:?}")).or_insert_with(|| (partition, Vec::new()));
             group.1.push(number);
         }

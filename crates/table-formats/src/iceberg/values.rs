@@ -106,7 +106,6 @@ pub(super) fn datum(value: &ArrayRef, of: &PrimitiveType) -> Result<Option<Datum
 }
 
 /// A value as an array of one; `None` where it is none of that type, and for floats.
-#[expect(clippy::wildcard_enum_match_arm, reason = "no other pair stands for a value")]
 pub(super) fn array(value: &PrimitiveLiteral, of: &DataType) -> Option<ArrayRef> {
     use PrimitiveLiteral as Value;
     Some(match (value, of) {

@@ -52,16 +52,13 @@ impl Compactor {
                 break;
             }
             for group in groups {
-                match self.group(&head, &group).await? {
-                    Some(newest) => {
-                        head = newest;
-                        done.commits += 1;
-                        group.files.iter().for_each(|file| done.compacted.add(file.size));
-                    }
-                    None => {
-                        head = self.files.metadata.head(None).await?;
-                        lost += 1;
-                    }
+                if let Some(newest) = self.group(&head, &group).await? {
+                    head = newest;
+                    done.commits += 1;
+                    group.files.iter().for_each(|file| done.compacted.add(file.size));
+                } else {
+                    head = self.files.metadata.head(None).await?;
+                    lost += 1;
                 }
             }
             done.conflicts += lost;

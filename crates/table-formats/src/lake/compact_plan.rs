@@ -108,7 +108,7 @@ impl Sizes {
         let several = |rows: Rows| any_mixed || of(rows).count() > 1;
         let wanted = |file: &&&Arc<DataFile>| match self.rows(file) {
             Rows::Mixed => true,
-            rows => several(rows) || has_many_deleted(file),
+            rows @ (Rows::Current | Rows::Closed) => several(rows) || has_many_deleted(file),
         };
         small.iter().filter(wanted).map(|file| Arc::clone(file)).collect()
     }
@@ -124,7 +124,7 @@ impl Sizes {
             bytes = bytes.saturating_add(file.size);
             match chunks.last_mut() {
                 Some(last) if last.len() < FILES && rows <= most_rows && bytes <= most_bytes => {
-                    last.push(file)
+                    last.push(file);
                 }
                 _ => {
                     (rows, bytes) = (file.live_rows(), file.size);

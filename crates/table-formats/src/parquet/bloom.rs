@@ -43,7 +43,6 @@ pub(super) fn is_probed(data_type: &DataType) -> bool {
 
 /// For each value, none of them NULL, whether the filter may hold it. `None` for other types than those of
 /// [`is_probed`], and for files that hold them otherwise.
-#[expect(clippy::wildcard_enum_match_arm, reason = "other types are simply not filtered")]
 pub(super) fn probe(filter: &Sbbf, values: &ArrayRef, physical: Physical) -> Option<Vec<bool>> {
     macro_rules! int {
         ($t:ty, $as:ty) => {

@@ -127,7 +127,7 @@ fn near_ones_together(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     for range in sorted {
         match together.last_mut() {
             Some(last) if range.start <= last.end.saturating_add(GAP_BYTES) => {
-                last.end = last.end.max(range.end)
+                last.end = last.end.max(range.end);
             }
             _ => together.push(range),
         }

@@ -20,7 +20,7 @@ pub(crate) struct GroupRows {
 impl Spans {
     /// All of so many rows.
     pub(crate) fn all(rows: u64) -> Self {
-        Self::of([0..rows])
+        Self::of(std::iter::once(0..rows))
     }
 
     /// The rows of the pages that are kept, of which each begins at its start.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use arrow_schema::{DataType, Field, Schema};
 
 use super::from_primitive;
 use crate::{
@@ -61,7 +61,6 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others have no remedy of their own")]
 fn refused(path: &str, data_type: &DataType) -> Error {
     let remedy = match data_type {
-        DataType::Timestamp(TimeUnit::Nanosecond, Some(_)) => "; cast it to microseconds in UTC",
         DataType::Timestamp(_, Some(_)) => "; cast it to microseconds in UTC",
         DataType::Timestamp(_, None) => "; cast it to microseconds",
         DataType::Int8 | DataType::Int16 | DataType::UInt8 | DataType::UInt16 => "; cast it to INT",

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A token is fetched anew this long before it ends, or at half of its time if that is later.
-const MARGIN: Duration = Duration::from_secs(60);
+const MARGIN: Duration = Duration::from_mins(1);
 
 /// How a client shows who it is.
 #[derive(Debug, Clone, Default)]

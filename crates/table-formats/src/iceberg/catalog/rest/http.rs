@@ -38,7 +38,7 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(10), answer: Duration::from_secs(60) }
+        Self { connect: Duration::from_secs(10), answer: Duration::from_mins(1) }
     }
 }
 

@@ -22,6 +22,7 @@ pub(super) struct Config {
     pub overrides: BTreeMap<String, Option<String>>,
 }
 
+#[expect(clippy::struct_field_names, reason = "the names are those of OAuth2")]
 #[derive(Debug, Deserialize)]
 pub(super) struct Token {
     pub access_token: String,

@@ -198,7 +198,7 @@ async fn blocking<T: Send + 'static>(
         .map_err(failed)
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "all others are statements that are wrong: ours")]
+// All others are statements that are wrong: ours.
 fn failed(e: rusqlite::Error) -> Error {
     let (kind, message) = match e.sqlite_error_code() {
         Some(ErrorCode::ConstraintViolation) => (ErrorKind::Conflict, "the catalog has it already"),
