@@ -1,12 +1,26 @@
 //! The crate's errors, by what the caller must do; and ours, as it hands them through.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use iceberg::ErrorKind as Theirs;
 
-use crate::error::{Error, ErrorKind};
+use crate::{
+    contract::Result,
+    error::{Error, ErrorKind},
+};
 
 /// An error of the crate as one of ours. One of ours that it handed through, such as the store's, keeps its kind.
 pub(super) fn of(e: iceberg::Error, what: &str) -> Error {
     Error::new(kind(&e), what).because(e)
+}
+
+/// What the crate makes of bytes that anybody may have written. Its Avro reader panics on some that it should refuse, such as
+/// a schema whose name is none: that is an error here as well.
+pub(super) fn parsed<T>(what: &str, parse: impl FnOnce() -> iceberg::Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(parse)) {
+        Ok(parsed) => parsed.map_err(|e| of(e, what)),
+        Err(_) => Err(Error::new(ErrorKind::Corrupt, what).with("why", "the reader broke off on its bytes")),
+    }
 }
 
 /// One of ours, for the crate to hand through.

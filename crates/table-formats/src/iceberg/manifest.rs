@@ -44,9 +44,8 @@ pub(super) struct Manifest {
 
 impl Manifest {
     fn new(file: ManifestFile, bytes: &[u8]) -> Result<Self> {
-        let read = IcebergManifest::parse_avro(bytes);
-        let read =
-            read.map_err(|e| error::of(e, "a manifest can't be read").with("file", &file.manifest_path))?;
+        let read = error::parsed("a manifest can't be read", || IcebergManifest::parse_avro(bytes));
+        let read = read.map_err(|e| e.with("file", &file.manifest_path))?;
         let (entries, metadata) = read.into_parts();
         Ok(Self {
             entries: entries.into_iter().map(|entry| inherited(entry, &file)).collect(),
@@ -106,8 +105,10 @@ pub(super) async fn list(
         return Err(Error::new(ErrorKind::Unsupported, message).with("snapshot", snapshot.snapshot_id()));
     }
     let bytes = bytes(warehouse, url).await?;
-    let list = ManifestList::parse_with_version(&bytes, version);
-    let list = list.map_err(|e| error::of(e, "a list of manifests can't be read").with("file", url))?;
+    let list = error::parsed("a list of manifests can't be read", || {
+        ManifestList::parse_with_version(&bytes, version)
+    });
+    let list = list.map_err(|e| e.with("file", url))?;
     Ok(list.consume_entries().into_iter().collect())
 }
 
