@@ -1,4 +1,4 @@
-"""Runs the examples in each format and write mode, and reads every table with every reader. Usage: matrix.py [FORMAT/MODE ..]"""
+"""Runs the examples in each format and write mode, and reads every table with every reader. Usage: matrix.py [FORMAT/MODE ..] [PIPELINE ..]"""
 
 import os
 import sys
@@ -44,12 +44,17 @@ class Verdicts:
 def chosen(arguments):
     """The formats and write modes that are asked for, all without arguments."""
     every = [(form, mode) for form in ("delta", "iceberg") for mode in ("copy_on_write", "merge_on_read")]
-    return [tuple(choice.split("/")) for choice in arguments] or every
+    return [tuple(choice.split("/")) for choice in arguments if "/" in choice] or every
 
 
 def filled(form, mode, folder):
-    """The lakes that the pipelines fill in one format and write mode, one after the other, each in a folder of its own."""
+    """The lakes that the pipelines fill in one format and write mode, one after the other, each in a folder of its own.
+
+    Arguments without a slash are names of pipelines: only those."""
+    wanted = [choice for choice in sys.argv[1:] if "/" not in choice]
     for pipeline in lakes.pipelines():
+        if wanted and pipeline.parent.name not in wanted:
+            continue
         lake = lakes.Lake(f"{folder}/{form}-{mode}-{pipeline.parent.name}", form, mode)
         lake.run(pipeline)
         assert lake.tables(), f"{pipeline} made no table"
