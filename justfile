@@ -16,6 +16,10 @@ test:
 kafka:
     tests/kafka/run
 
+# Iceberg tables in a catalog that is a real server; needs a JDK 17 and mvn.
+rest-catalog:
+    tests/rest-catalog/run
+
 # Other readers and writers beside us: Python's in both formats, Spark with java 17 and mvn, and ten minutes of four writers at once.
 readers:
     tests/readers/run
