@@ -154,9 +154,10 @@ async fn t14_rows_that_move_to_a_wider_column_are_no_change() {
 
 #[tokio::test]
 async fn t14_versions_of_a_key_are_rows_of_their_own() {
+    type Version = (i64, i64, Option<i64>);
     let fixture = fixture(WriteMode::Auto).await;
-    let history = |rows: &[(i64, i64, Option<i64>)]| {
-        let column = |pick: fn(&(i64, i64, Option<i64>)) -> Option<i64>| -> ArrayRef {
+    let history = |rows: &[Version]| {
+        let column = |pick: fn(&Version) -> Option<i64>| -> ArrayRef {
             std::sync::Arc::new(rows.iter().map(pick).collect::<Int64Array>())
         };
         let columns = [

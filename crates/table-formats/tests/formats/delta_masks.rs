@@ -20,7 +20,7 @@ async fn masked(fixture: &Fixture, positions: &[(usize, &[u32])]) -> TableHead {
     let mut masks = Vec::new();
     for (place, more) in positions {
         let file = Arc::clone(&base.files[*place]);
-        let deleted = metadata.deleted_rows(&file).await.unwrap() | RoaringBitmap::from_iter(more.iter());
+        let deleted = metadata.deleted_rows(&file).await.unwrap() | more.iter().collect::<RoaringBitmap>();
         masks.push(Mask { file, deleted });
     }
     let remove = masks.iter().map(|mask| Arc::clone(&mask.file)).collect();

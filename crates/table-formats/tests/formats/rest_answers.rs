@@ -99,11 +99,10 @@ async fn serve(mut stream: TcpStream, script: &Script, seen: &Mutex<Vec<Asked>>)
     };
     let text = String::from_utf8(bytes[..head].to_vec()).unwrap();
     let header = |name: &str| {
-        let found = text.lines().find_map(|line| {
+        text.lines().find_map(|line| {
             let (key, value) = line.split_once(": ")?;
             key.eq_ignore_ascii_case(name).then(|| value.to_owned())
-        });
-        found
+        })
     };
     let length: usize = header("content-length").map_or(0, |length| length.parse().unwrap());
     while bytes.len() < head + length {
@@ -119,7 +118,7 @@ async fn serve(mut stream: TcpStream, script: &Script, seen: &Mutex<Vec<Asked>>)
         Reply::Tell(status, headers, body) => (status, headers, body),
         Reply::Hang => return None,
         Reply::Silence => {
-            tokio::time::sleep(Duration::from_secs(600)).await;
+            tokio::time::sleep(Duration::from_mins(10)).await;
             return None;
         }
     };

@@ -93,7 +93,7 @@ impl SqlCatalog {
         let own = self.database.property("location").await?;
         let named = || {
             let levels = self.options.namespace.split('.');
-            self.warehouse().url(&levels.fold(self.options.folder.clone(), object_store::path::Path::join))
+            self.warehouse().url(&levels.fold(self.options.folder.clone(), Path::join))
         };
         Ok(own.unwrap_or_else(named))
     }
