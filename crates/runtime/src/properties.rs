@@ -161,6 +161,11 @@ impl Properties {
             let refused = |why: &str| {
                 Error::new(ErrorKind::Unsupported, why).with("property", name).with("value", value)
             };
+            let chosen = |no: &str, yes: &str| match value.as_str() {
+                value if value == no => Ok(false),
+                value if value == yes => Ok(true),
+                _ => Err(refused(&format!("the property must be `{no}` or `{yes}`"))),
+            };
             match name.as_str() {
                 ON_TIE => {
                     properties.on_tie = match value.as_str() {
@@ -192,13 +197,7 @@ impl Properties {
                     return Err(refused("the property must name a table"));
                 }
                 QUARANTINE => properties.quarantine = Some(value.clone()),
-                ACCEPT_HORIZON => {
-                    properties.accept_horizon = match value.as_str() {
-                        "true" => true,
-                        "false" => false,
-                        _ => return Err(refused("the property must be `true` or `false`")),
-                    }
-                }
+                ACCEPT_HORIZON => properties.accept_horizon = chosen("false", "true")?,
                 TRIGGER_INTERVAL => {
                     let interval = settings::interval(value);
                     let interval =
@@ -207,13 +206,7 @@ impl Properties {
                 }
                 RESET_ALLOWED if matches!(value.as_str(), "true" | "false") => {}
                 RESET_ALLOWED => return Err(refused("the property must be `true` or `false`")),
-                ON_STALE => {
-                    properties.snapshots.skip_stale = match value.as_str() {
-                        "error" => false,
-                        "skip" => true,
-                        _ => return Err(refused("the property must be `error` or `skip`")),
-                    }
-                }
+                ON_STALE => properties.snapshots.skip_stale = chosen("error", "skip")?,
                 MAX_DELETE_FRACTION => {
                     let fraction = value.trim().parse().ok().filter(|part| (0.0..=1.0).contains(part));
                     let fraction = fraction.ok_or_else(|| refused("the property must be from 0 to 1"))?;

@@ -100,6 +100,7 @@ fn what_is_wrong_with_a_catalog_is_said_before_anything_runs() {
 /// The whole of it over a real catalog: `tests/rest-catalog/run` starts it and runs this.
 #[ignore = "needs the server of tests/rest-catalog/run"]
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the script that starts the server says where it is")]
 fn rest_catalog_lists_the_tables_of_a_pipeline() {
     let variable = |name: &str| {
         std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run tests/rest-catalog/run"))

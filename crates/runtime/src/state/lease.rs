@@ -22,7 +22,7 @@ use crate::{
 use expiring::Expiring;
 
 /// For how long a lease on a shared store holds unless it is renewed: what a pipeline waits at most after a machine died.
-pub const LEASE_DURATION: Duration = Duration::from_secs(60);
+pub const LEASE_DURATION: Duration = Duration::from_mins(1);
 
 /// The right to write a pipeline's storage, until it is given back or dropped.
 #[derive(Debug)]

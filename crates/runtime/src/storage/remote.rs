@@ -78,7 +78,7 @@ fn retries() -> object_store::RetryConfig {
             ..object_store::BackoffConfig::default()
         },
         max_retries: 8,
-        retry_timeout: Duration::from_secs(60),
+        retry_timeout: Duration::from_mins(1),
     }
 }
 

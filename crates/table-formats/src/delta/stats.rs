@@ -169,9 +169,12 @@ mod tests {
         assert_eq!(none, format!(r#"{{"tightBounds":false,"numRecords":3,{digits}}}"#));
         assert_eq!(wide(&none), none);
         // A column may have any name, and no number of rows is no statistics.
+        let named = r#"{"tightBounds":true,"numRecords":1,"maxValues":{"tightBounds":true}}"#;
+        assert_eq!(widened(named), None);
+        let text = r#""numRecords":1,"maxValues":{"a":"\"tightBounds\":true"}}"#;
         assert_eq!(
-            widened(r#"{"tightBounds":true,"numRecords":1,"maxValues":{"a":"\"tightBounds\":true"}}"#),
-            None
+            wide(&format!(r#"{{"tightBounds":true,{text}"#)),
+            format!(r#"{{"tightBounds":false,{text}"#)
         );
         assert_eq!(widened(r#"{"maxValues":{}}"#), None);
         assert_eq!(widened("no json"), None);

@@ -10,7 +10,7 @@ use strandline_testkit::{
 
 use super::*;
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// A clock that stands until a test moves it.
 #[derive(Debug, Default)]
