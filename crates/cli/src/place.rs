@@ -118,6 +118,10 @@ impl Place {
         }
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "secrets come from the environment: no list of processes shows them"
+    )]
     async fn iceberg(&self, location: Location) -> Result<Storage, Failure> {
         let url = match (&location.folder, &location.url) {
             // Readers of Iceberg take a file's URL as it is written, and undo no encoding.

@@ -23,9 +23,7 @@ pub(crate) fn maintenance(done: &[TableMaintenance]) -> String {
         row.extend(bytes.into_iter().map(|n| HumanBytes(n).to_string()));
         row
     });
-    let mut text = table(&header, &rows.collect::<Vec<_>>(), 1);
-    for done in done.iter().filter(|done| !done.notices.is_empty()) {
-        text.push_str(&format!("\n{}: {}", done.table, done.notices.join("; ")));
-    }
-    text
+    let notices = done.iter().filter(|done| !done.notices.is_empty());
+    let notices = notices.map(|done| format!("\n{}: {}", done.table, done.notices.join("; ")));
+    std::iter::once(table(&header, &rows.collect::<Vec<_>>(), 1)).chain(notices).collect()
 }

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn zeros_that_text_needs_are_no_part_of_a_bitmap() {
         for n in 1..9 {
-            let bytes = to_plain(&RoaringBitmap::from_iter(0..n)).unwrap();
+            let bytes = to_plain(&(0..n).collect::<RoaringBitmap>()).unwrap();
             let back = z85::decoded(&z85::encoded(&bytes)).unwrap();
             assert_eq!(plain_size(&back), bytes.len());
             assert_eq!(plain_size(&bytes), bytes.len());

@@ -175,7 +175,9 @@ mod tests {
 
     fn log(names: &[&str]) -> LogFiles {
         let mut files = LogFiles::default();
-        names.iter().for_each(|name| files.add(name));
+        for name in names {
+            files.add(name);
+        }
         files
     }
 
