@@ -10,7 +10,6 @@ import tempfile
 
 import acts
 import feed
-import lake as lakes
 import matrix
 import stories
 import users
@@ -55,8 +54,8 @@ def check(verdicts, form, mode, every):
             print(f"{act.name} ({form}, {mode})")
             try:
                 disturbed(verdicts, folder / str(number), act, expected, form, mode)
-            except lakes.Failed as failure:
-                verdicts.judge(False, "", f"FAILED: {failure}")
+            except Exception as failure:  # ours or the other program's: the next act may go well
+                verdicts.judge(False, "", f"FAILED: {str(failure)[:2000]}")
 
 
 def main():

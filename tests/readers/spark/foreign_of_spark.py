@@ -15,13 +15,14 @@ STRANGE_ROW = "5000L, 'by hand', CAST(1.5 AS DECIMAL(12, 2)), TIMESTAMP '2026-01
 
 
 def statements(spark, *texts):
-    """An act of SQL statements; {t} is the table as SQL knows it, {catalog} its catalog and {name} its name in there."""
+    """An act of SQL statements; {t} is the table as SQL knows it, {catalog} its catalog and {name} its full name."""
 
     def do(table):
         beside = session.beside(spark, table.lake)
         catalog = table.lake.catalog() if table.lake.form == "iceberg" else ""
         for text in texts:
-            beside.sql(text.format(t=session.identifier(table), catalog=catalog, name=f"default.{table.name}"))
+            # The catalog's own name first: it may be that of the namespace too.
+            beside.sql(text.format(t=session.identifier(table), catalog=catalog, name=f"{catalog}.default.{table.name}"))
 
     return do
 
@@ -39,10 +40,10 @@ def every(spark):
     resting = ", ".join(map(str, acts.RESTING))
     delete = f"DELETE FROM {{t}} WHERE id IN ({resting})"
     touch = f"UPDATE {{t}} SET name = name WHERE id IN ({resting})"
-    as_delta = "ALTER TABLE {{t}} SET TBLPROPERTIES ('write.{}.mode' = '{}')"
+    mode_of = "ALTER TABLE {{t}} SET TBLPROPERTIES ('write.{}.mode' = '{}')"
     expire = "CALL {catalog}.system.expire_snapshots(table => '{name}', older_than => now(), retain_last => 1)"
     both = {"removes": frozenset(acts.RESTING)}
-    masked = [as_delta.format(kind, "merge-on-read") for kind in ("delete", "update", "merge")]
+    masked = [mode_of.format(kind, "merge-on-read") for kind in ("delete", "update", "merge")]
     return {
         "delta": [
             acts.Act("Spark: OPTIMIZE", statements(spark, "OPTIMIZE {t}")),
