@@ -8,7 +8,7 @@ use bytes::Bytes;
 use flate2::read::GzDecoder;
 use iceberg::{
     MetadataLocation, TableRequirement, TableUpdate,
-    spec::{FormatVersion, TableMetadata, TableMetadataBuilder},
+    spec::{FormatVersion, SortOrder, TableMetadata, TableMetadataBuilder},
 };
 use object_store::{ObjectStoreExt, path::Path};
 
@@ -85,6 +85,8 @@ pub(super) fn first(location: String, creation: Creation) -> Result<Draft> {
     let Creation { schema, partitioning, sort_order, mut properties } = creation;
     let version = format_version(properties.remove(FORMAT_VERSION).as_deref())?;
     let built = TableMetadataBuilder::new(schema, partitioning, sort_order, location, version, properties)
+        // Known beside the table's own order: Spark's rewriting in another one looks it up.
+        .and_then(|table| table.add_sort_order(SortOrder::unsorted_order()))
         .and_then(TableMetadataBuilder::build)
         .map_err(|e| Error::new(ErrorKind::Invalid, "no table can be made like this").because(e))?;
     let location = MetadataLocation::new_with_metadata(built.metadata.location(), &built.metadata);
