@@ -5,8 +5,9 @@ use std::{collections::HashMap, path::Path as FsPath, sync::Arc};
 use iceberg::{
     TableRequirement, TableUpdate,
     spec::{
-        MAIN_BRANCH, NestedField, Operation, PrimitiveType, Schema, Snapshot, SnapshotReference,
-        SnapshotRetention, SortOrder, Summary, Transform, Type, UnboundPartitionSpec,
+        MAIN_BRANCH, NestedField, NullOrder, Operation, PrimitiveType, Schema, Snapshot, SnapshotReference,
+        SnapshotRetention, SortDirection, SortField, SortOrder, Summary, Transform, Type,
+        UnboundPartitionSpec,
     },
 };
 use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
@@ -365,6 +366,21 @@ async fn sql_catalogs_and_namespaces_of_one_database_are_apart() {
     database.execute_batch("UPDATE iceberg_namespace_properties SET property_value = 's3://far/z'").unwrap();
     let outside = b.create("v", creation(&[])).await.unwrap_err();
     assert_eq!(outside.kind(), ErrorKind::Unsupported, "{outside}");
+}
+
+#[tokio::test]
+async fn a_sorted_table_also_knows_the_order_that_is_none() {
+    let catalog = SqlCatalog::in_memory(memory()).await.unwrap();
+    let field = SortField {
+        source_id: 1,
+        transform: Transform::Identity,
+        direction: SortDirection::Ascending,
+        null_order: NullOrder::First,
+    };
+    let sort_order = SortOrder { order_id: 1, fields: vec![field] };
+    let table = catalog.create("t", Creation { sort_order, ..creation(&[]) }).await.unwrap();
+    assert_eq!(table.metadata.default_sort_order_id(), 1);
+    assert!(table.metadata.sort_order_by_id(0).is_some_and(|order| order.is_unsorted()));
 }
 
 #[tokio::test]
